@@ -300,7 +300,7 @@ pub struct StatusArgs {
     #[arg(long)]
     pub check: bool,
     /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended longer ago than
-    /// this, and not about waiting jobs
+    /// this, and neither about waiting jobs nor about a budget that has a next period
     #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
     pub max_pass_age: Option<Duration>,
 }

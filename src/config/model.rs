@@ -84,6 +84,7 @@ impl Config {
         let default = ServiceName::new(ServiceName::DEFAULT);
         let keeper = self.services.keys().find(|name| **name == default).or(self.services.keys().next());
         ServiceRouting::new(by_source.collect(), keeper.cloned().unwrap_or(default), self.services.keys().cloned())
+            .with_embedded(self.own_services().cloned())
     }
 
     /// Returns the names of the embedded services.

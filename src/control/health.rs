@@ -38,6 +38,7 @@ pub async fn facts(
 ) -> Result<QueueFacts, StoreError> {
     let counts = handler.store.counts().await?;
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
+    let (exhausted, used_up_for_now) = exhausted(handler, &waiting).await?;
     Ok(QueueFacts {
         failed: counts.unhandled_failures,
         incomplete: counts.unhandled_incomplete,
@@ -48,7 +49,8 @@ pub async fn facts(
             .map(|running| manifest_problems(&status::manifests(running)))
             .unwrap_or_default(),
         outages: outages(handler).await?,
-        exhausted: exhausted(handler, &waiting).await?,
+        exhausted,
+        used_up_for_now,
         paused: paused(&pauses, now),
         waiting,
         ..QueueFacts::default()
@@ -117,28 +119,31 @@ async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     Ok(outages)
 }
 
-/// Describes the budgets that are used up; if there is none, says how many jobs do not fit into the rest of a budget.
+/// Describes the budgets that are used up: those that stay so, and those that have another period. If there is none,
+/// says how many jobs do not fit into the rest of a budget.
 async fn exhausted(
     handler: &CommandHandler,
     waiting: &BTreeMap<WaitReason, WaitingJobs>,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<(Vec<String>, Vec<String>), StoreError> {
     let mut limits = handler.budget_gate.limits(handler.clock.now());
     limits.retain(|limit| limit.period != Period::Run || handler.running.is_some());
     let accounts = handler.store.accounts(&limits).await?;
-    let empty = accounts.iter().filter(|account| account.left() == 0);
-    let words: Vec<String> = empty
-        .map(|account| {
-            let (setting, allowed) = (account.limit.setting().replace('`', ""), hours(account.limit.allowed));
-            let until = account.limit.resets_at().map(|at| format!(" until {}", Zone::UTC.format_minute(at)));
-            format!("{setting} ({allowed}) is used up{}", until.unwrap_or_default())
-        })
-        .collect();
-    let waits = waiting.get(&WaitReason::Budget).filter(|_| words.is_empty());
+    let (mut stay, mut renewed) = (Vec::new(), Vec::new());
+    for account in accounts.iter().filter(|account| account.left() == 0) {
+        let (setting, allowed) = (account.limit.setting().replace('`', ""), hours(account.limit.allowed));
+        match account.limit.resets_at() {
+            Some(at) => renewed.push(format!("{setting} ({allowed}) is used up until {}", Zone::UTC.format_minute(at))),
+            None => stay.push(format!("{setting} ({allowed}) is used up")),
+        }
+    }
+    let is_none = stay.is_empty() && renewed.is_empty();
+    let waits = waiting.get(&WaitReason::Budget).filter(|_| is_none);
     let unfit = waits.map(|waits| match waits.jobs {
         1 => "1 job does not fit into the rest of a budget".to_owned(),
         jobs => format!("{jobs} jobs do not fit into the rest of a budget"),
     });
-    Ok(words.into_iter().chain(unfit).collect())
+    renewed.extend(unfit);
+    Ok((stay, renewed))
 }
 
 fn paused(pauses: &Pauses, now: Timestamp) -> Vec<Option<SourceName>> {

@@ -1,5 +1,6 @@
 //! Estimates when a backlog is finished: a pure calculation over batches of files, the throughput of their services,
-//! windows and budgets. The model is a continuous flow: the open batches of a service share it evenly. More files never
+//! windows and budgets. The model is a continuous flow: the open batches of a service share it evenly. Of a budget only
+//! whole files are used: those of the batch whose files are shortest on average. More files of the same length never
 //! finish sooner, except by some hours of the last day if services of different speeds use up one budget.
 
 use super::budget::{BudgetLimit, Period};
@@ -128,6 +129,8 @@ struct Simulation {
     /// What is used of each limit.
     used: Vec<f64>,
     limits: Vec<BudgetLimit>,
+    /// How much of each limit can be used, since a file is sent as a whole.
+    usable: Vec<f64>,
     /// Milliseconds that each constraint took.
     constrained_millis: BTreeMap<Constraint, i64>,
 }
@@ -137,8 +140,10 @@ impl Simulation {
         let seconds = |batch: &FileBatch| world.paces.get(&batch.service).map_or(0.0, |pace| pace.seconds(batch));
         let left: Vec<f64> = batches.iter().map(|batch| if batch.files == 0 { 0.0 } else { seconds(batch) }).collect();
         let costs = batches.iter().zip(&left).map(|(batch, left)| batch.billed as f64 / left.max(1e-3)).collect();
-        let used = world.used.iter().map(|used| *used as f64).collect();
-        Self { now, left, costs, used, limits: (world.limits)(now), constrained_millis: BTreeMap::new() }
+        let used: Vec<f64> = world.used.iter().map(|used| *used as f64).collect();
+        let limits = (world.limits)(now);
+        let usable = limits.iter().zip(&used).map(|(limit, used)| usable(limit, *used, batches)).collect();
+        Self { now, left, costs, used, limits, usable, constrained_millis: BTreeMap::new() }
     }
 
     /// The last file has been submitted: the estimate ends when the longest file would be transcribed.
@@ -158,9 +163,8 @@ impl Simulation {
         if let SubmitOpening::Shut(until) = (world.submit_opening)(&batch.source, self.now) {
             return Some((Constraint::Source(batch.source.clone()), until));
         }
-        let spent = self.limits.iter().zip(&self.used).filter(|(limit, used)| {
-            let applies = limit.source.as_ref().is_none_or(|source| *source == batch.source);
-            applies && batch.billed > 0 && **used >= limit.allowed as f64 - 0.5
+        let spent = self.limits.iter().zip(self.used.iter().zip(&self.usable)).filter(|(limit, (used, usable))| {
+            counts_against(batch, limit) && batch.billed > 0 && **used >= **usable - 0.5
         });
         let longest = spent.max_by_key(|(limit, _)| limit.resets_at().unwrap_or(Timestamp(i64::MAX)));
         longest.map(|(limit, _)| (Constraint::Budget(limit.setting()), limit.resets_at()))
@@ -193,7 +197,7 @@ impl Simulation {
         let millis = until.0.saturating_sub(self.now.0);
         self.advance(batches, &shares, millis as f64 / 1e3);
         *self.constrained_millis.entry(constraint).or_default() += millis;
-        self.reset_budgets(until, world);
+        self.reset_budgets(until, batches, world);
         Step::On
     }
 
@@ -214,9 +218,9 @@ impl Simulation {
             SubmitOpening::Open(until) => until,
             SubmitOpening::Shut(_) => None,
         });
-        let spent = self.limits.iter().zip(&self.used).filter_map(|(limit, used)| {
+        let spent = self.limits.iter().zip(self.used.iter().zip(&self.usable)).filter_map(|(limit, (used, usable))| {
             let rate = self.rate(batches, shares, limit);
-            (rate > 0.0).then(|| after((limit.allowed as f64 - used) / rate))
+            (rate > 0.0).then(|| after((usable - used) / rate))
         });
         let resets = self.limits.iter().filter_map(BudgetLimit::resets_at);
         let changes = ends.chain(closes).chain(spent).chain(resets).chain(opens);
@@ -225,8 +229,11 @@ impl Simulation {
 
     /// Returns how much of this limit is used per second.
     fn rate(&self, batches: &[FileBatch], shares: &[(usize, f64)], limit: &BudgetLimit) -> f64 {
-        let counts = |n: usize| limit.source.as_ref().is_none_or(|source| *source == batches[n].source);
-        shares.iter().filter(|(n, _)| counts(*n)).map(|(n, share)| self.costs[*n] * share).sum()
+        shares
+            .iter()
+            .filter(|(n, _)| counts_against(&batches[*n], limit))
+            .map(|(n, share)| self.costs[*n] * share)
+            .sum()
     }
 
     fn advance(&mut self, batches: &[FileBatch], shares: &[(usize, f64)], seconds: f64) {
@@ -241,7 +248,7 @@ impl Simulation {
     }
 
     /// Moves the clock, and sets limits whose period has ended to unused.
-    fn reset_budgets(&mut self, now: Timestamp, world: &EtaInputs<'_>) {
+    fn reset_budgets(&mut self, now: Timestamp, batches: &[FileBatch], world: &EtaInputs<'_>) {
         self.now = now;
         if !self.limits.iter().any(|limit| limit.resets_at().is_some_and(|opens| opens <= now)) {
             return;
@@ -251,10 +258,30 @@ impl Simulation {
             let lasts = matches!(limit.period, Period::Run | Period::Total) || self.limits[n].span == limit.span;
             if !lasts {
                 self.used[n] = 0.0;
+                self.usable[n] = usable(limit, 0.0, batches);
             }
         }
         self.limits = limits;
     }
+}
+
+/// Whether files of the batch use up this limit.
+pub fn counts_against(batch: &FileBatch, limit: &BudgetLimit) -> bool {
+    limit.source.as_ref().is_none_or(|source| *source == batch.source)
+}
+
+/// Returns how much of a limit can be used if `used` is used already and only whole files follow: the shortest average
+/// file among the batches that count against it fills what is left.
+pub fn usable(limit: &BudgetLimit, used: f64, batches: &[FileBatch]) -> f64 {
+    let counting = batches.iter().filter(|batch| batch.files > 0 && counts_against(batch, limit));
+    let shortest = counting.map(|batch| batch.billed as f64 / batch.files as f64).fold(f64::INFINITY, f64::min);
+    let allowed = limit.allowed as f64;
+    // A file over the limit is never sent: such an average says nothing about the files that are.
+    if shortest < 1.0 || shortest > allowed {
+        return allowed;
+    }
+    // Averages are not exact: a file that exceeds the limit by a millisecond fits.
+    used + ((allowed - used + 1.0).max(0.0) / shortest).floor() * shortest
 }
 
 #[cfg(test)]
@@ -332,6 +359,23 @@ mod tests {
         let nothing = day(Some("x"), 0);
         let world = EtaInputs { limits: &nothing, used: &[0], ..world };
         assert_eq!(finish(Timestamp(0), &batches, &world).at, None);
+    }
+
+    #[test]
+    fn a_recording_is_not_divided_between_two_days() {
+        let limits = day(None, 2 * HOUR);
+        let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &limits, used: &[0] };
+        // Of 90 minutes each, a day takes one.
+        let through = finish(Timestamp(0), &[pile("x", "a", 4, 5_400)], &world);
+        assert_eq!(through.at.unwrap().0.div_euclid(DAY), 3);
+        // An hour is left of today: that is too little for the first one.
+        let world = EtaInputs { used: &[HOUR], ..world };
+        let through = finish(Timestamp(0), &[pile("x", "a", 4, 5_400)], &world);
+        assert_eq!(through.at.unwrap().0.div_euclid(DAY), 4);
+        // Recordings of 20 minutes fill what the long ones leave.
+        let mixed = [pile("x", "a", 2, 5_400), pile("x", "b", 3, 1_200)];
+        let world = EtaInputs { used: &[0], ..world };
+        assert_eq!(finish(Timestamp(0), &mixed, &world).at.unwrap().0.div_euclid(DAY), 1);
     }
 
     #[test]

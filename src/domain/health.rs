@@ -28,8 +28,11 @@ pub struct QueueFacts {
     pub left_out: u64,
     /// Services that jobs wait for and that do not accept them.
     pub outages: Vec<Outage>,
-    /// Budgets with nothing left, as messages.
+    /// Budgets with nothing left, as messages: those that somebody must raise.
     pub exhausted: Vec<String>,
+    /// Budgets with nothing left until their next period, as messages, and jobs that do not fit before it.
+    #[serde(default)]
+    pub used_up_for_now: Vec<String>,
     /// What is paused until `scribed resume`: `None` for everything, or a source.
     pub paused: Vec<Option<SourceName>>,
     /// The process that works on the jobs.
@@ -197,6 +200,8 @@ pub fn assess(facts: &QueueFacts) -> Health {
         .chain(facts.waiting.iter().filter_map(|(reason, waits)| waiting(facts, *reason, *waits)))
         .chain(facts.manifests.iter().map(|words| manifest(words)))
         .chain(facts.exhausted.iter().map(|words| exhausted(words)))
+        // Where a timer runs passes, it is normal that a backlog uses up the budget of each day.
+        .chain(facts.used_up_for_now.iter().filter(|_| !facts.is_by_passes).map(|words| exhausted(words)))
         .chain(facts.paused.iter().map(paused))
         .chain(facts.late_pass.iter().map(|words| late_pass(words)))
         .collect();
@@ -455,7 +460,11 @@ mod tests {
         assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
         let of_manifest = QueueFacts { manifests: vec!["a row is wrong".to_owned()], ..QueueFacts::default() };
         assert_eq!(judged(&of_manifest), (1, Level::Critical));
-        let spent = QueueFacts { exhausted: vec!["budget.day is used up".to_owned()], ..QueueFacts::default() };
+        let spent = QueueFacts { used_up_for_now: vec!["budget.day is used up".to_owned()], ..QueueFacts::default() };
+        let nightly = QueueFacts { is_by_passes: true, ..spent.clone() };
+        assert_eq!(assess(&nightly).level(), Level::Ok, "the next pass has the budget of another day");
+        let raise = QueueFacts { exhausted: vec!["budget.total is used up".to_owned()], ..nightly };
+        assert_eq!(assess(&raise).level(), Level::Warning);
         assert_eq!(judged(&spent), (0, Level::Warning));
         let paused = QueueFacts { paused: vec![None], ..QueueFacts::default() };
         assert_eq!(judged(&paused), (0, Level::Warning));

@@ -30,6 +30,7 @@ pub struct ServiceRouting {
     /// The service of jobs whose source is no longer in the configuration.
     fallback: ServiceName,
     services: BTreeSet<ServiceName>,
+    embedded: BTreeSet<ServiceName>,
 }
 
 impl ServiceRouting {
@@ -42,7 +43,18 @@ impl ServiceRouting {
         let mut known: BTreeSet<ServiceName> = services.into_iter().collect();
         known.insert(fallback.clone());
         known.extend(by_source.values().cloned());
-        Self { by_source, fallback, services: known }
+        Self { by_source, fallback, services: known, embedded: BTreeSet::new() }
+    }
+
+    /// Names the services that are embedded.
+    #[must_use]
+    pub fn with_embedded(self, embedded: impl IntoIterator<Item = ServiceName>) -> Self {
+        Self { embedded: embedded.into_iter().collect(), ..self }
+    }
+
+    /// Whether the service is embedded.
+    pub fn is_embedded(&self, service: &ServiceName) -> bool {
+        self.embedded.contains(service)
     }
 
     /// Routes everything to one service.

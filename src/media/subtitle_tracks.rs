@@ -259,7 +259,8 @@ mod tests {
         assert_eq!(languages(&webm), [some("hi")]);
         let mp4 = file(folder.path(), "a.mp4", &[("mov_text", "por", &[]), ("mov_text", "und", &[])]);
         assert_eq!(languages(&mp4), [some("pt"), None]);
-        let mov = file(folder.path(), "a.mov", &[("mov_text", "deu", &[])]);
+        // ffmpeg knows the Macintosh codes by their bibliographic names.
+        let mov = file(folder.path(), "a.mov", &[("mov_text", "ger", &[])]);
         assert_eq!(languages(&mov), [some("de")]);
         for name in ["plain.mkv", "plain.mp4", "plain.wav"] {
             assert_eq!(languages(&file(folder.path(), name, &[])), []);

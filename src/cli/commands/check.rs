@@ -29,7 +29,7 @@ use rustix::fs::{Access, access};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// If the clock of a service differs by more than this, its dates cannot be relied on.
@@ -91,7 +91,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     results.push(good("user", &format!("this check runs as {}; run it as the user that runs scribed", this_user())));
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
-        results.extend(missing_row_roots(mount.source()));
+        results.extend(missing_row_roots(mount.source(), &config));
         let refused = refused_ownership(mount.source()).filter(|_| mount.source().is_local());
         results.extend(
             refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
@@ -199,9 +199,10 @@ async fn folder(mount: &Mount) -> CheckResult {
     good(&name, &format!("{folder} can be read and written{}", free_space(&source.folder)))
 }
 
-/// Reports folders that the rows of a source may name and that do not exist.
-fn missing_row_roots(source: &Source) -> Option<CheckResult> {
-    let gone = source.row_roots().iter().filter(|root| !root.is_dir());
+/// Reports folders that the rows of a source may name and that do not exist. scribed creates output folders itself.
+fn missing_row_roots(source: &Source, config: &Config) -> Option<CheckResult> {
+    let is_created = |root: &PathBuf| config.sources.iter().any(|other| other.output_folder.as_ref() == Some(root));
+    let gone = source.row_roots().iter().filter(|root| !root.is_dir() && !is_created(root));
     let gone: Vec<String> = gone.map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
     (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words, "create or mount the folder"))

@@ -22,9 +22,11 @@ use crate::daemon::Daemon;
 use crate::domain::health::{AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
+use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
+use crate::pipeline::budget::Excess;
 pub use crate::pipeline::budget::hours as length;
 use crate::pipeline::budget::pass_limits::PassLimits;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
@@ -65,41 +67,45 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     let command_server = CommandServer::begin(&config, &daemon);
     let passed = pass(context, &daemon, patience, args.plan.as_deref(), &stop).await;
     command_server.end().await;
-    daemon.receipts().await?;
-    let tally = daemon.engines.tally();
-    let (waiting, held_back) = waiting(&daemon).await?;
-    let facts = facts(&daemon, waiting, passed.as_ref().ok()).await?;
-    let doubles = daemon.engines.doubles();
-    let missing = daemon.engines.missing();
-    let excess = daemon.setup().budget_gate.excess().all();
-    let pauses = daemon.store.pauses().await?;
-    let health = assess(&facts);
-    if passed.is_ok() {
+    let summary = summarize(&daemon, passed).await;
+    if let Ok(summary) = &summary {
         // This must happen while this process still holds the queue.
-        let outages = facts.outages.clone();
-        LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
+        let (ended, exit_code) = (SystemClock.now(), summary.health.exit_code());
+        LastPass { began, ended, exit_code, outages: summary.facts.outages.clone() }.keep(&config.state);
         if args.plan.is_none() {
             daemon.keep_lists();
         }
     }
-    daemon.close().await?;
-    let Passed { ended, left_out, .. } = passed?;
-    let summary = PassSummary {
-        tally: &tally,
-        facts: &facts,
-        health: &health,
-        ended: &ended,
-        left_out: left_out.as_ref(),
-        missing: &missing,
-        held_back: &held_back,
-    };
-    print_summary(context, &summary, doubles, started.elapsed())?;
-    if excess.files > 0 {
-        context.print_line(&format!("  billed beyond the reserved amount: {}", excess.words()))?;
+    let closed = daemon.close().await;
+    let summary = summary?;
+    closed?;
+    print_summary(context, &summary, started.elapsed())?;
+    if summary.excess.files > 0 {
+        context.print_line(&format!("  billed beyond the reserved amount: {}", summary.excess.words()))?;
     }
-    print_pauses(context, &pauses)?;
-    tell_exit(context, &health)?;
-    Ok(health.exit_code())
+    print_pauses(context, &summary.pauses)?;
+    tell_exit(context, &summary.health)?;
+    Ok(summary.health.exit_code())
+}
+
+/// Writes the receipts and gathers what the summary shows, while the queue is open.
+async fn summarize(daemon: &Daemon, passed: Result<Passed, CommandError>) -> Result<PassSummary, CommandError> {
+    daemon.receipts().await?;
+    let passed = passed?;
+    let (waiting, held_back) = waiting(daemon).await?;
+    let facts = facts(daemon, waiting, &passed).await?;
+    Ok(PassSummary {
+        tally: daemon.engines.tally(),
+        health: assess(&facts),
+        facts,
+        ended: passed.ended,
+        left_out: passed.left_out,
+        missing: daemon.engines.missing(),
+        held_back,
+        doubles: daemon.engines.doubles(),
+        excess: daemon.setup().budget_gate.excess().all(),
+        pauses: daemon.store.pauses().await?,
+    })
 }
 
 /// Answers the commands of other processes during the pass, as a daemon does: a pass may last for days.
@@ -231,10 +237,10 @@ fn away(daemon: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
 async fn facts(
     daemon: &Daemon,
     waiting: BTreeMap<WaitReason, WaitingJobs>,
-    passed: Option<&Passed>,
+    passed: &Passed,
 ) -> Result<QueueFacts, StoreError> {
+    let Passed { ended, away, left_out } = passed;
     let facts = health::facts(&daemon.handler(std::process::id(), None), waiting).await?;
-    let Some(Passed { ended, away, left_out }) = passed else { return Ok(facts) };
     let now_away = facts.away.into_iter().filter(|now| !away.iter().any(|known| known.source == now.source));
     let mut facts = QueueFacts {
         process: Process::Runs,
@@ -357,19 +363,23 @@ async fn waiting(daemon: &Daemon) -> Result<(BTreeMap<WaitReason, WaitingJobs>, 
 }
 
 /// What the summary of a pass is made from.
-struct PassSummary<'a> {
-    tally: &'a Tally,
-    facts: &'a QueueFacts,
-    health: &'a Health,
-    ended: &'a EngineEnd,
-    left_out: Option<&'a LeftOut>,
+struct PassSummary {
+    tally: Tally,
+    facts: QueueFacts,
+    health: Health,
+    ended: EngineEnd,
+    left_out: Option<LeftOut>,
     /// How many of the written jobs lack each part.
-    missing: &'a BTreeMap<String, u64>,
-    held_back: &'a HeldBack,
+    missing: BTreeMap<String, u64>,
+    held_back: HeldBack,
+    /// Transcriptions whose token another transcription has too.
+    doubles: u64,
+    excess: Excess,
+    pauses: Pauses,
 }
 
-fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
-    let PassSummary { tally, facts, health, ended, left_out, missing, held_back } = summary;
+fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) -> std::io::Result<()> {
+    let PassSummary { tally, facts, health, ended, left_out, missing, held_back, doubles, .. } = summary;
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
     for (why, waits) in &facts.waiting {
         *waiting.entry(why.name()).or_default() += waits.jobs;
@@ -405,7 +415,7 @@ fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, ela
     if tally.incomplete > 0 {
         context.print_line(&format!("  {} of those done are incomplete:", tally.incomplete))?;
     }
-    for (part, count) in *missing {
+    for (part, count) in missing {
         context.print_line(&format!("    {count} written, without: {part}"))?;
     }
     if tally.unread > 0 {
@@ -416,14 +426,14 @@ fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, ela
         context.print_line(&format!("  {count} waiting for: {what}"))?;
     }
     tell_held_back(context, held_back)?;
-    if doubles > 0 {
+    if *doubles > 0 {
         context.print_line(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
     }
-    left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
+    left_out.as_ref().map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
         EngineEnd::Stopped => context.print_line("stopped; the next `scribed once` continues"),
         EngineEnd::Idle
-            if **tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0 =>
+            if *tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0 =>
         {
             context.print_line("nothing new: all recordings had ended before (`scribed status` counts them)")
         }

@@ -236,7 +236,7 @@ impl PlanReport {
 
     fn finish_json(&self) -> Value {
         let Some(reckoned) = &self.estimate else { return Value::Null };
-        json!({ "at": reckoned.finish.at.map(timestamps::format), "held_up_by": reckoned.constraint() })
+        json!({ "at": reckoned.finish.at.map(timestamps::format), "held_up_by": reckoned.constraint(), "passes": reckoned.passes })
     }
 
     /// Returns what the plan assumes because it did not check it or cannot know it, in words.
@@ -268,7 +268,12 @@ impl PlanReport {
             ));
         }
         if self.changed > 0 {
-            assumed.push("files that changed after their job ended have new content".to_owned());
+            assumed.push(
+                "files that changed after their job ended have new content; scribed sends such a file when it has not \
+                 changed for `hold` since a scan saw the change, and the end time does not include that wait \
+                 (`scribed retry` with the path sends one now)"
+                    .to_owned(),
+            );
         }
         let reckoned = self.estimate.iter().filter(|_| sent.files > 0);
         assumed.extend(reckoned.flat_map(|reckoned| reckoned.assumed.clone()));
@@ -366,10 +371,13 @@ impl PlanReport {
             reckoned.constraint().map(|constraint| format!("; limited mostly by {constraint}")).unwrap_or_default();
         match &reckoned.shown {
             Some(at) => context.print_line(&format!("done by {at}, if no other work is added{constraint}")),
-            None => {
-                let by = reckoned.constraint().unwrap_or_default();
-                context.print_line(&format!("not all of them can be done with the current settings: limited by {by}"))
-            }
+            None => context.print_line(&match (reckoned.passes, reckoned.constraint().unwrap_or_default()) {
+                (Some(passes), by) => format!(
+                    "not all of them in one pass: {by} ends each pass of `scribed once`, and about {passes} passes do \
+                     all of them; a daemon goes on when it is started again"
+                ),
+                (None, by) => format!("not all of them can be done with the current settings: limited by {by}"),
+            }),
         }
     }
 

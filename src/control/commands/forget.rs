@@ -9,7 +9,7 @@ use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
-use crate::manifests::passes::rows_naming::{NamedRecording, rows_naming};
+use crate::manifests::passes::rows_naming::{NamedRecording, files_named, rows_naming};
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::presence::{Presence, presence};
@@ -128,21 +128,47 @@ async fn gone(
     let folder = mount.source().folder.display();
     let looked = looked.ok_or_else(|| format!("the folder {folder} did not answer"))?;
     mount.check_not_bare().await.map_err(|away| away.to_string())?;
+    let looked: Vec<(Job, Presence)> = jobs.into_iter().zip(looked).collect();
+    let named = named_again(mount, &looked).await;
     let mut gone = Vec::new();
-    for (job, presence) in jobs.into_iter().zip(looked) {
+    for (job, presence) in looked {
         match presence {
             Presence::There => {}
             Presence::Unknown(why) => piece.kept.push((job, why)),
-            Presence::Gone => match job.row.as_deref().filter(|row| is_listed(mount, row)) {
-                Some(row) => {
-                    let why = format!("its manifest {} exists: remove the row or the manifest first", row.manifest);
-                    piece.kept.push((job, why));
-                }
+            Presence::Gone => match named(&job) {
+                Some(why) => piece.kept.push((job, why)),
                 None => gone.push(job),
             },
         }
     }
     Ok(gone)
+}
+
+/// Returns a function that says why the next scan would add the job of a file again, though the file is gone; `None` if
+/// no manifest names it. The manifests are read once, and only if one of these jobs has a row.
+async fn named_again(
+    mount: &Arc<Mount>,
+    looked: &[(Job, Presence)],
+) -> impl Fn(&Job) -> Option<String> + use<> {
+    let has_row = |job: &Job| job.row.as_deref().is_some_and(|row| is_listed(mount, row));
+    let is_asked = looked.iter().any(|(job, presence)| matches!(presence, Presence::Gone) && has_row(job));
+    let files = match is_asked && mount.source().reads_manifests() {
+        true => {
+            let mount = Arc::clone(mount);
+            Some(blocking(move || files_named(&mount)).await)
+        }
+        false => None,
+    };
+    let mount = Arc::clone(mount);
+    move |job| {
+        let row = job.row.as_deref().filter(|row| is_listed(&mount, row))?;
+        let why = || Some(format!("its manifest {} names it: remove the row or the manifest first", row.manifest));
+        match (&files, &row.media) {
+            (Some(Ok(files)), RowMedia::File(path)) if !files.contains(path) => None,
+            (Some(Err(unread)), RowMedia::File(_)) => Some(unread.clone()),
+            _ => why(),
+        }
+    }
 }
 
 /// Whether a row of a manifest names the job's recording now: then the row would add the job again.
@@ -161,7 +187,7 @@ async fn is_named_by_row(mount: &Arc<Mount>, job: &Job) -> bool {
     blocking(move || !rows_naming(&mount, &NamedRecording::from_path(&path)).is_empty()).await
 }
 
-/// Whether the manifest of a row still exists: then the row would add the job again. This blocks, but only for one
+/// Whether the manifest of a row still exists: then the row may add the job again. This blocks, but only for one
 /// file system call.
 fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
     !mount.source().is_local() || resolve_below(&mount.source().folder, &row.manifest).exists()

@@ -9,6 +9,7 @@ use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
 use crate::domain::job::{Job, JobKey};
+use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::permission_errors::at;
@@ -78,6 +79,12 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
             let source = Some(mount.source().name.clone());
             return Ok(Explained { source, ..found(verdict, words, next) });
         }
+        if let Some(source) = source_of_outputs(handler, place.path()) {
+            let words =
+                format!("in the folder of the outputs of source {source} (`place`), from which nothing is sent");
+            let next = "`scribed explain` with the recording explains its outputs; `scribed verify` names edited ones";
+            return Ok(Explained { source: Some(source), ..found(PathRole::PassedOver, words, next) });
+        }
         let next = "nothing: scribed scans only the folders of its sources";
         return Ok(found(PathRole::Outside, handler.outside_message(place), next));
     };
@@ -99,7 +106,10 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         facts.extend(rows.iter().map(Ordered::fact));
         return Ok(Explained { facts, ..explained });
     };
-    let next = next_scan_message(source, &job);
+    let next = match next_scan_message(source, &job) {
+        next if next.is_empty() && verdict == PathRole::Taken => change_message(mount, &job).await,
+        next => next,
+    };
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
@@ -112,6 +122,12 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         paused: handler.store.pauses().await?.for_source(&key.source, handler.clock.now()),
         ..explained
     })
+}
+
+/// Returns the source whose outputs are written below a folder that contains this path.
+fn source_of_outputs(handler: &CommandHandler, path: &Path) -> Option<SourceName> {
+    let has = |source: &&Source| source.output_folder.as_ref().is_some_and(|folder| path.starts_with(folder));
+    handler.mounts.values().map(|mount| &**mount.source()).find(has).map(|source| source.name.clone())
 }
 
 /// Returns what is known of a file that has the name of an output: whether scribed wrote its content.
@@ -156,6 +172,8 @@ async fn explain_row_job(
         (true, order) => format!("{order} names it"),
         (false, row) => format!("{row} named it when scribed last read the manifest; the row has changed since"),
     });
+    // A changed row begins again a job that has ended.
+    let changed = rows.iter().find(|row| row.job.is_none()).filter(|_| !is_listed && job.stage.is_end());
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
@@ -163,7 +181,7 @@ async fn explain_row_job(
         path: place.clone(),
         verdict: PathRole::Job,
         words: words.unwrap_or_default(),
-        next: String::new(),
+        next: changed.map(|row| row.next().to_owned()).unwrap_or_default(),
         source: Some(job.key.source.clone()),
         facts,
         job: Some(Box::new(job)),
@@ -178,6 +196,21 @@ fn next_scan_message(source: &Source, job: &Job) -> String {
     match job.stage {
         Stage::Skipped { why } if why.is_for_subtitles() && source.existing == Existing::Transcribe => {
             "the next scan continues it: its source now has `existing = \"transcribe\"`".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Says what happens next to a job that has ended if its file has changed since; empty for all others.
+async fn change_message(mount: &Arc<Mount>, job: &Job) -> String {
+    if !job.stage.is_end() {
+        return String::new();
+    }
+    match MediaFile::of(mount, job).look().await {
+        Ok(FileLook::File(stamp)) if !job.matches_file(&stamp) => {
+            "the next scan sees that the file has changed; scribed sends it if its content is new, and after a \
+             transcription only when it has not changed for `hold`"
+                .to_owned()
         }
         _ => String::new(),
     }

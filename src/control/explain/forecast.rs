@@ -143,7 +143,8 @@ pub async fn look_up(
 pub async fn are_bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
     let mut bought = Vec::with_capacity(orders.len());
     for order in orders {
-        bought.push(handler.store.purchase(order).await?.is_some());
+        let is_own = handler.routing.is_embedded(&order.service);
+        bought.push(handler.store.purchase(order).await?.is_some_and(|bought| bought.may_serve(is_own)));
     }
     Ok(bought)
 }

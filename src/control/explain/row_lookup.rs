@@ -4,7 +4,7 @@ use super::facts::blocking_fact;
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{FactKind, JobFact};
-use crate::domain::job::Job;
+use crate::domain::job::{Job, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowSight};
 use crate::domain::names::SourceName;
 use crate::manifests::format::record::join_errors;
@@ -25,8 +25,10 @@ pub struct Ordered {
     pub row: NamingRow,
     /// The job of the row; `None` if the queue has no job for the row as it is now.
     pub job: Option<Job>,
-    /// Whether its file does not exist yet.
+    /// Whether its file does not exist.
     pub is_awaited: bool,
+    /// The state of its file, if that can be read.
+    pub stamp: Option<Stamp>,
     /// Why the configuration does not allow what the row names.
     pub denied: Option<String>,
 }
@@ -47,24 +49,25 @@ pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Orde
             let naming_rows = rows_naming(&shared_mount, &NamedRecording::from_path(&path)).into_iter();
             naming_rows.map(|naming| (check_file(&shared_mount, &naming), naming)).collect::<Vec<_>>()
         });
-        for ((is_awaited, denied), naming) in naming_rows.await {
+        for ((seen, denied), naming) in naming_rows.await {
+            let (is_awaited, stamp) = (seen == Some(RowSight::Nothing), seen.and_then(RowSight::stamp));
             let source = mount.source().name.clone();
             let job = match &naming.row {
                 Ok(row) => job_of(handler, &source, row).await?,
                 Err(_) => None,
             };
-            ordered.push(Ordered { source, row: naming, job, is_awaited, denied });
+            ordered.push(Ordered { source, row: naming, job, is_awaited, stamp, denied });
         }
     }
     Ok(ordered)
 }
 
-/// Returns whether the file of a row does not exist yet, and why the configuration does not allow the row to name it.
-fn check_file(mount: &Mount, naming: &NamingRow) -> (bool, Option<String>) {
+/// Returns what is at the path of a row's file, and why the configuration does not allow the row to name it.
+fn check_file(mount: &Mount, naming: &NamingRow) -> (Option<RowSight>, Option<String>) {
     match naming.row.as_ref().map(|row| look_for_file(mount, row)) {
-        Ok(Ok(looked)) => (sight(looked.as_ref()) == RowSight::Nothing, None),
-        Ok(Err(denied)) => (false, Some(denied.describe(mount.source()))),
-        Err(_) => (false, None),
+        Ok(Ok(looked)) => (Some(sight(looked.as_ref())), None),
+        Ok(Err(denied)) => (None, Some(denied.describe(mount.source()))),
+        Err(_) => (None, None),
     }
 }
 
@@ -94,7 +97,14 @@ impl Ordered {
                     return blocking_fact(FactKind::Row, format!("{place} {denied}"), None);
                 }
                 let stands = match &self.job {
-                    Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
+                    Some(job) => {
+                        let file = match self.stamp {
+                            _ if self.is_awaited => ", and its file does not exist",
+                            Some(stamp) if !job.matches_file(&stamp) => ", and its file has changed since",
+                            _ => "",
+                        };
+                        format!("job {}, {}{file}", job.id, job.stage.kind().name())
+                    }
                     None if self.is_awaited => format!("{NOT_YET}, and its file does not exist yet"),
                     None => NOT_YET.to_owned(),
                 };

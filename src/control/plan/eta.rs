@@ -5,7 +5,9 @@ use crate::config::model::{Config, ServiceConfig, Source};
 use crate::control::transport::protocol::{QueueStatus, ServiceStatus};
 use crate::domain::budget::{BudgetLimit, Period};
 use crate::domain::cron_line::NEVER;
-use crate::domain::eta::{Constraint, EtaInputs, FileBatch, Finish, SubmitOpening, Throughput, finish};
+use crate::domain::eta::{
+    Constraint, EtaInputs, FileBatch, Finish, SubmitOpening, Throughput, counts_against, finish, usable,
+};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::turnaround::UsualDuration;
 use crate::domain::window;
@@ -33,6 +35,8 @@ pub struct Reckoned {
     pub assumed: Vec<String>,
     /// For each source whose window is closed now: when it opens, in words.
     pub closed_windows: Vec<String>,
+    /// How many passes of `scribed once` the backlog takes, if the budget of a run ends each of them.
+    pub passes: Option<u64>,
 }
 
 impl Reckoned {
@@ -67,7 +71,28 @@ pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBa
     let world = EtaInputs { paces: &paces, submit_opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, batches, &world);
     let shown = finish.at.map(|at| Zone::UTC.format_minute(at));
-    Reckoned { finish, shown, assumed, closed_windows: closed_windows(config, batches, now) }
+    let limits = limits(now);
+    let is_it = |limit: &&BudgetLimit| finish.constraint == Some(Constraint::Budget(limit.setting()));
+    let passes = limits.iter().filter(is_it).find_map(|limit| passes(limit, batches)).filter(|_| finish.at.is_none());
+    assumed.extend(next_period_message(&finish, &limits));
+    Reckoned { finish, shown, assumed, closed_windows: closed_windows(config, batches, now), passes }
+}
+
+/// Returns how many runs the budget of a run divides these files into; `None` for other budgets.
+fn passes(limit: &BudgetLimit, batches: &[FileBatch]) -> Option<u64> {
+    let billed: u64 = batches.iter().filter(|batch| counts_against(batch, limit)).map(|batch| batch.billed).sum();
+    let each = usable(limit, 0.0, batches);
+    (limit.period == Period::Run && billed > 0 && each >= 1.0).then(|| (billed as f64 / each).ceil() as u64)
+}
+
+/// Says which process goes on when a budget has its next period, if the end is later than that.
+fn next_period_message(finish: &Finish, limits: &[BudgetLimit]) -> Option<String> {
+    let renewed = limits.iter().filter_map(BudgetLimit::resets_at).min()?;
+    (finish.at? > renewed).then(|| {
+        "something runs when a budget begins its next day or month: `scribed run`, or the next pass of a timer. A pass \
+         of `scribed once` ends when only budgets hold the rest back"
+            .to_owned()
+    })
 }
 
 /// The sources of these files that may not submit now, each with the time from which it may.

@@ -9,6 +9,7 @@ use crate::manifests::format::record::RowError;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use crate::source::recording_place::full_path;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -70,6 +71,26 @@ pub fn rows_naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
     let found = find(source, mount.disk_at(&RelPath::new("")));
     found.manifests.iter().flat_map(|(manifest, stamp)| rows_of_manifest(mount, manifest, *stamp, asked)).collect()
+}
+
+/// Returns the files that the rows of a source's manifests name, as the rows name them. Blocks.
+///
+/// # Errors
+/// The first manifest that cannot be read, and why: its rows may name any file.
+pub fn files_named(mount: &Mount) -> Result<BTreeSet<RelPath>, String> {
+    let source = mount.source();
+    let (policy, mut files) = (PathPolicy::new(source), BTreeSet::new());
+    for (manifest, stamp) in &find(source, mount.disk_at(&RelPath::new(""))).manifests {
+        let terms = ColumnContext { source, manifest, policy: &policy };
+        read(source, manifest, mount.disk_at(manifest), *stamp, &mut |record, _| {
+            if let Some(RowMedia::File(path)) = names(&record, &terms) {
+                files.insert(path);
+            }
+            ControlFlow::Continue(())
+        })
+        .map_err(|why| format!("the manifest {manifest} may name it: {why}"))?;
+    }
+    Ok(files)
 }
 
 fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {

@@ -92,10 +92,10 @@ impl Engine {
     }
 
     async fn probe(&self, parts: &EngineParts, job: &Job) -> Result<StageOutcome, Fault> {
-        let (mount, service) = (parts.mount(job)?, &parts.client.identity().service);
+        let (mount, identity) = (parts.mount(job)?, parts.client.identity());
         let probing = async {
             Self::check_row(parts, mount, job).await?;
-            probe::run(&*parts.store, service, &parts.params, mount, &*parts.clock, job).await
+            probe::run(&*parts.store, identity, &parts.params, mount, &*parts.clock, job).await
         };
         self.run_content_work(parts, mount, (job, ContentWork::Probe), probing).await
     }
@@ -112,7 +112,8 @@ impl Engine {
         if let Some(content) = content.filter(|_| job.is_remote()) {
             let reserving = self.reserve(parts, mount, lease, (job, None));
             let known = (params, content);
-            return upload::by_address::run(&*parts.store, &*parts.clock, self.service(), job, known, reserving).await;
+            let identity = parts.client.identity();
+            return upload::by_address::run(&*parts.store, &*parts.clock, identity, job, known, reserving).await;
         }
         let _under_way = self.gate.uploading();
         self.run_in_folder(mount, self.upload_file(parts, mount, lease, job, (params, content))).await

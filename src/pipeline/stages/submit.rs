@@ -123,7 +123,7 @@ async fn buys_nothing(
     if let Some(outcome) = outdated? {
         return Ok(Some(outcome));
     }
-    if let Some(outcome) = reuse_purchase(context.store, of.0, job, now).await? {
+    if let Some(outcome) = reuse_purchase(context.store, of.0, job, context.client.identity(), now).await? {
         return Ok(Some(outcome));
     }
     let not_writable = tokio::select! {

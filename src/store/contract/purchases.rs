@@ -31,6 +31,16 @@ pub struct KnownPurchase {
     pub sighted: Option<Sighted>,
 }
 
+impl KnownPurchase {
+    /// Whether the transcription also stands for a purchase at another address of the service: one that the embedded
+    /// service made in a rehearsal is no substitute for that of a hosted service. `is_own`: the address is the embedded
+    /// service.
+    pub fn may_serve(&self, is_own: bool) -> bool {
+        // The origin of a hosted service is an address, that of the embedded service the id of its store.
+        is_own || self.origin.as_ref().is_none_or(|origin| origin.contains("://"))
+    }
+}
+
 /// What was bought last at a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewestPurchase {

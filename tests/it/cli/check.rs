@@ -194,3 +194,14 @@ fn a_folder_that_two_sources_order_from_is_a_warning_and_explained_by_the_one_th
     assert_eq!(both["source"], "talks", "{both}");
     assert!(both["facts"].to_string().contains("row 2 of may.csv (source lists)"), "{both}");
 }
+
+#[test]
+fn an_output_folder_that_scribed_will_create_is_no_mistake() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").folder("radio", "place = \"texts\"").bed();
+    fs::create_dir(bed.path("radio")).unwrap();
+    write(&bed, "may.csv", "file\n");
+    let told = words(&bed, 0, "source radio");
+    assert!(told.contains("scribed will create") && told.contains("texts"), "{told}");
+    assert!(!bed.run(["check"]).stdout.contains("does not exist"));
+}

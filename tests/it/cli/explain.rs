@@ -1,6 +1,7 @@
 //! `scribed explain` knows what keeps a file: one test for each fact.
 
 use crate::support::bed::{Bed, QUICK, Running, Share, eventually, files};
+use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -259,4 +260,34 @@ fn what_a_person_put_in_an_outputs_place_is_not_called_ours() {
     fs::write(bed.path("inbox/talk.en.new.srt"), "1\n").unwrap();
     assert!(!words("inbox/talk.en.new.srt").contains("scribed wrote"), "{}", words("inbox/talk.en.new.srt"));
     assert!(files(&bed.path("inbox")).len() > 4);
+}
+
+#[test]
+fn changed_rows_changed_files_and_output_folders_say_what_comes() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "place = \"texts\"");
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    manifests::write(&bed, "may.csv", "file,language\na.wav,en\nb.wav,en\n");
+    bed.once(0);
+    let next = |path: &str| explain(&bed, path)["next"].as_str().unwrap().to_owned();
+    fs::write(bed.path("inbox/a.wav"), "another content").unwrap();
+    fs::remove_file(bed.path("inbox/b.wav")).unwrap();
+    assert!(fact(&explain(&bed, "inbox/a.wav"), "row").to_string().contains("its file has changed since"));
+    assert!(fact(&explain(&bed, "inbox/b.wav"), "row").to_string().contains("its file does not exist"));
+    manifests::write(&bed, "may.csv", "file,language\na.wav,de\n");
+    assert!(next("inbox/a.wav").contains("the next `scribed once` reads the manifest"), "{}", next("inbox/a.wav"));
+    let output = explain(&bed, "texts/a.en.txt");
+    assert!(output.to_string().contains("the folder of the outputs of source lists (`place`)"), "{output}");
+}
+
+#[test]
+fn a_recording_that_was_replaced_waits_for_the_next_scan() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    assert!(!explain(&bed, "inbox/talk.wav").to_string().contains("has changed"));
+    bed.drop_in(1, "talk.wav");
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(said["next"].as_str().unwrap().contains("the next scan sees that the file has changed"), "{said}");
 }

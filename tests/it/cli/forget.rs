@@ -2,6 +2,7 @@
 
 use crate::support::bed::{Bed, Ran, Running, Share, eventually};
 use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
 use std::fs;
@@ -126,4 +127,21 @@ fn a_share_that_is_away_is_no_deletion() {
     fs::remove_file(bed.path("other/c.wav")).unwrap();
     let ran = bed.run(["forget", "--vanished", "--json"]);
     assert_eq!((ran.code, forgotten(&ran), total(&bed)), (0, 1, 2), "{ran:?}");
+}
+
+#[test]
+fn a_row_keeps_the_job_of_a_vanished_file_until_it_is_removed() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    manifests::write(&bed, "may.csv", "file\na.wav\nb.wav\n");
+    bed.once(0);
+    fs::remove_file(bed.path("inbox/a.wav")).unwrap();
+    let kept = bed.run(["forget", "--vanished"]);
+    assert!(kept.stdout.contains("its manifest may.csv names it: remove the row"), "{kept:?}");
+    manifests::write(&bed, "may.csv", "file\nb.wav\n");
+    let ran = bed.run(["forget", "--vanished", "--json"]);
+    assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{ran:?}");
+    assert_eq!(bed.jobs().into_keys().collect::<Vec<_>>(), ["b.wav"]);
 }

@@ -355,3 +355,20 @@ fn a_recording_that_no_day_of_the_budget_can_pay_is_to_be_fixed_and_not_promised
     assert!(bed.run(["plan", "--list"]).stdout.contains("to be fixed     inbox/long.wav: longer than"), "{ran:?}");
     assert_eq!(bed.once(1)["waiting_for"], json!({"budget": 1}), "a pass does what the plan says");
 }
+
+#[test]
+fn a_budget_of_a_run_is_foretold_in_passes() {
+    let bed = Bed::new(&format!("[budget]\nrun = \"3s\"\n{QUICK}"));
+    for n in 0..4 {
+        bed.drop_in(n, format!("{n}.wav"));
+    }
+    let passes = plan(&bed)["finish"]["passes"].as_u64().unwrap();
+    let told = bed.run(["plan"]).stdout;
+    let words =
+        format!("not all of them in one pass: `budget.run` ends each pass of `scribed once`, and about {passes}");
+    assert!(passes > 1 && told.contains(&words), "{passes}: {told}");
+    for pass in 1..=passes {
+        let left = bed.once(0)["waiting"].as_u64().unwrap();
+        assert_eq!(left == 0, pass == passes, "{left} are left after pass {pass} of {passes}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Several services in one process: each has its own jobs, its own line and its own limits.
 
-use crate::support::bed::{Bed, eventually};
+use crate::support::bed::{Bed, QUICK, eventually};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal, refusal_with};
 use serde_json::{Value, json};
@@ -241,4 +241,23 @@ fn retry_after_is_undercut_by_no_request() {
     let crossed = Duration::from_millis(500);
     let early = asked.iter().filter(|at| **at > refused + crossed && **at < refused + LEFT_ALONE).count();
     assert_eq!(early, 0, "of {} requests", asked.len());
+}
+
+#[test]
+fn a_rehearsal_with_the_embedded_service_stands_for_no_purchase_at_a_hosted_one() {
+    let stub = Stub::well();
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    bed.configure(&Config::of(&stub).inbox(""));
+    assert_eq!(bed.once(0)["done"], 0, "what is written stays as it is");
+    assert_eq!(bed.run(["retry", "--fresh", "--written"]).code, 0);
+    assert_eq!(bed.run(["plan", "--json"]).last_object()["files"], 1);
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(stub.book().creates.len(), 1, "the transcript of the rehearsal is no substitute");
+    // The other way round, a transcription that was paid for is used.
+    bed.configure(QUICK);
+    assert_eq!(bed.run(["retry", "--fresh", "--written"]).code, 0);
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!((stub.book().creates.len(), bed.store().bought()), (1, 1));
 }

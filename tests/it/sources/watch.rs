@@ -175,10 +175,10 @@ fn what_scribed_wrote_is_never_taken_in() {
 #[test]
 fn somebody_elses_subtitle_saves_the_money_and_ours_does_not_count() {
     let bed = Bed::new(QUICK);
-    for (n, name) in ["plain.wav", "language.wav", "forced.wav", "alone.wav"].into_iter().enumerate() {
+    for (n, name) in ["plain.wav", "language.wav", "region.wav", "alone.wav"].into_iter().enumerate() {
         bed.drop_in(n, name);
     }
-    for name in ["plain.srt", "language.en.vtt", "forced.pt-BR.forced.srt", "alone.part2.srt"] {
+    for name in ["plain.srt", "language.en.vtt", "region.pt-BR.srt", "alone.part2.srt"] {
         fs::write(bed.path("inbox").join(name), "theirs").unwrap();
     }
     let summary = bed.once(0);

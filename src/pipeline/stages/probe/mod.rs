@@ -4,10 +4,11 @@
 mod checksum;
 
 use crate::blocking::blocking;
+use crate::client::contract::Identity;
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{Hash, ServiceName, Timestamp};
+use crate::domain::names::{Hash, Timestamp};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
@@ -15,6 +16,7 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::{BesideSettings, build_unless_held, stored_params};
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::foreign_subtitles::{FoundSubtitles, contains_subtitles, exclude_ours};
+use crate::pipeline::stages::known_purchase::known_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::probe::checksum::{ChecksumResult, inspect};
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
@@ -35,7 +37,7 @@ const SLOWEST: u64 = 1_000_000;
 /// Checks the file and builds its request. Hashes the file if that may save an upload.
 pub async fn run(
     store: &dyn Store,
-    service: &ServiceName,
+    identity: &Identity,
     params: &ParamFiles,
     mount: &Arc<Mount>,
     clock: &dyn Clock,
@@ -69,9 +71,9 @@ pub async fn run(
         Ok(built) => built,
         Err(outcome) => return Ok(outcome),
     };
-    let order = content.map(|content| PurchaseKey { service: service.clone(), content, params });
+    let order = content.map(|content| PurchaseKey { service: identity.service.clone(), content, params });
     if let Some(outcome) =
-        skip_subtitled(store, service, mount, job, order.as_ref(), (subtitles, has_tracks), now).await?
+        skip_subtitled(store, identity, mount, job, order.as_ref(), (subtitles, has_tracks), now).await?
     {
         return Ok(outcome);
     }
@@ -166,7 +168,7 @@ async fn build_request(
 /// a queue that was lost knows them only after a scan of the service's list.
 async fn skip_subtitled(
     store: &dyn Store,
-    service: &ServiceName,
+    identity: &Identity,
     mount: &Arc<Mount>,
     job: &Job,
     order: Option<&PurchaseKey>,
@@ -179,12 +181,12 @@ async fn skip_subtitled(
         None if has_tracks => Skip::SubtitledInside,
         None => return Ok(None),
     };
-    if store.is_suspect(service).await.map_err(fault)? {
+    if store.is_suspect(&identity.service).await.map_err(fault)? {
         let until = now.saturating_add(now.duration_since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
     if let Some(order) = order
-        && store.purchase(order).await.map_err(fault)?.is_some()
+        && known_purchase(store, order, identity, now).await?.is_some()
     {
         return Ok(None); // the result costs nothing, and the subtitles may be ours: the write compares them
     }

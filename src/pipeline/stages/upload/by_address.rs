@@ -1,10 +1,11 @@
 //! Probed ▷ Uploaded for audio that the service fetches by itself. Nothing is sent, and a hash of the audio's name
 //! stands for its content. The address is made when the create is sent.
 
+use crate::client::contract::Identity;
 use crate::clock::Clock;
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
-use crate::domain::names::{Hash, ServiceName};
+use crate::domain::names::Hash;
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::budget::Deferral;
@@ -17,13 +18,13 @@ use crate::store::contract::Store;
 pub async fn run(
     store: &dyn Store,
     clock: &dyn Clock,
-    service: &ServiceName,
+    identity: &Identity,
     job: &Job,
     (params, content): (Hash, Hash),
     reserving: impl Future<Output = Result<Option<Deferral>, Fault>>,
 ) -> Result<StageOutcome, Fault> {
-    let order = PurchaseKey { service: service.clone(), content, params };
-    if let Some(outcome) = reuse_purchase(store, &order, job, clock.now()).await? {
+    let order = PurchaseKey { service: identity.service.clone(), content, params };
+    if let Some(outcome) = reuse_purchase(store, &order, job, identity, clock.now()).await? {
         return Ok(outcome);
     }
     if let Some(Deferral { until, fault }) = reserving.await? {

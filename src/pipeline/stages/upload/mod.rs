@@ -48,7 +48,7 @@ pub async fn run(
         // The recording may have been bought at another service than its source has today.
         let made = job.made_from.clone().filter(|made| made.content == content);
         let order = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
-        if let Some(outcome) = reuse_purchase(store, &order, job, clock.now()).await? {
+        if let Some(outcome) = reuse_purchase(store, &order, job, client.identity(), clock.now()).await? {
             return Ok(outcome);
         }
         // A recorder that stalls must not buy a transcription at each stall.
