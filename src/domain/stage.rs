@@ -317,6 +317,8 @@ pub enum JobEvent {
         parts: Vec<RequestedPart>,
         /// What of the result could not be read, as text.
         unread: Option<String>,
+        /// What the check of the result found.
+        review: Option<Box<Review>>,
     },
     /// There is nothing to do.
     Skipped {
