@@ -27,6 +27,7 @@ use crate::config::template::text::Template;
 use crate::config::template::variables::TemplateScope;
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::review::ReviewRules;
 use crate::wire::languages::LANGUAGES;
 use std::collections::BTreeMap;
 use std::ops::Range;
