@@ -12,7 +12,7 @@ const LONGEST_PHRASE: usize = 40;
 const SHOWN: usize = 60;
 
 pub(super) fn find(material: &Material<'_>, thresholds: &Thresholds) -> Vec<Finding> {
-    let mut by_channel: BTreeMap<u32, Vec<Token<'_>>> = BTreeMap::new();
+    let mut by_channel: BTreeMap<u32, Vec<Token<'_, '_>>> = BTreeMap::new();
     for word in &material.words {
         by_channel.entry(word.voice.0).or_default().extend(tokens(word));
     }
@@ -20,17 +20,16 @@ pub(super) fn find(material: &Material<'_>, thresholds: &Thresholds) -> Vec<Find
 }
 
 /// What repetitions are counted in: a word, or a character of a language without spaces.
-struct Token<'a> {
+struct Token<'m, 'a> {
     text: &'a str,
-    word: SpokenWord<'a>,
+    word: &'m SpokenWord<'a>,
 }
 
-fn tokens<'a>(word: &SpokenWord<'a>) -> impl Iterator<Item = Token<'a>> {
-    let word = *word;
+fn tokens<'m, 'a>(word: &'m SpokenWord<'a>) -> impl Iterator<Item = Token<'m, 'a>> {
     units(word.text).into_iter().map(move |text| Token { text, word })
 }
 
-fn in_channel(tokens: &[Token<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+fn in_channel(tokens: &[Token<'_, '_>], thresholds: &Thresholds) -> Vec<Finding> {
     let numbers = numbered(tokens);
     let (mut found, mut at) = (Vec::new(), 0);
     while at < tokens.len() {
@@ -46,9 +45,9 @@ fn in_channel(tokens: &[Token<'_>], thresholds: &Thresholds) -> Vec<Finding> {
 }
 
 /// Gives equal words equal numbers, whatever their case and punctuation.
-fn numbered(tokens: &[Token<'_>]) -> Vec<u32> {
+fn numbered(tokens: &[Token<'_, '_>]) -> Vec<u32> {
     let mut known: HashMap<String, u32> = HashMap::new();
-    let number = |token: &Token<'_>| {
+    let number = |token: &Token<'_, '_>| {
         let letters = token.text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         let next = known.len() as u32;
         *known.entry(letters).or_insert(next)
@@ -58,7 +57,7 @@ fn numbered(tokens: &[Token<'_>]) -> Vec<u32> {
 
 /// Returns the length of the phrase that is repeated from `at` on, and how many times it is said; of several ways to
 /// see a repetition, the one with the shortest phrase.
-fn longest(numbers: &[u32], tokens: &[Token<'_>], at: usize, thresholds: &Thresholds) -> Option<(usize, usize)> {
+fn longest(numbers: &[u32], tokens: &[Token<'_, '_>], at: usize, thresholds: &Thresholds) -> Option<(usize, usize)> {
     let rest = &numbers[at..];
     let times_needed = thresholds.repeated_phrase.max(2) as usize;
     (1..=LONGEST_PHRASE.min(rest.len() / times_needed)).find_map(|period| {
@@ -71,7 +70,7 @@ fn longest(numbers: &[u32], tokens: &[Token<'_>], at: usize, thresholds: &Thresh
 }
 
 /// Whether each repetition is an utterance of its own: then few words are enough.
-fn is_whole_utterances(tokens: &[Token<'_>], at: usize, period: usize, times: usize) -> bool {
+fn is_whole_utterances(tokens: &[Token<'_, '_>], at: usize, period: usize, times: usize) -> bool {
     let utterance = |n: usize| tokens.get(n).map(|token| token.word.utterance);
     let starts = (0..=times).map(|n| at + n * period);
     let begins = starts.map(|n| n == 0 || utterance(n) != utterance(n - 1));
@@ -79,7 +78,7 @@ fn is_whole_utterances(tokens: &[Token<'_>], at: usize, period: usize, times: us
     is_one_voice && begins.into_iter().all(|begins| begins)
 }
 
-fn finding(tokens: &[Token<'_>], period: usize, times: usize) -> Finding {
+fn finding(tokens: &[Token<'_, '_>], period: usize, times: usize) -> Finding {
     let span = tokens.iter().map(|token| token.word.span()).reduce(super::TimeSpan::joined);
     let span = span.unwrap_or(super::TimeSpan { start: 0.0, end: 0.0 });
     let between = if tokens[0].word.is_unspaced() { "" } else { " " };

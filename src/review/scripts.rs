@@ -120,9 +120,12 @@ pub(super) fn scripts_of(language: &str) -> &'static [Script] {
     }
 }
 
-/// Returns the part of a language code before its region, in lower case: `pt` of `pt-BR`.
+/// Returns the part of a language code before its region, in lower case: `pt` of `pt-BR`. Of what is no code, the first
+/// letters.
 pub(super) fn primary(language: &str) -> String {
-    language.split(['-', '_']).next().unwrap_or_default().trim().to_lowercase()
+    const LONGEST: usize = 12;
+    let code = language.trim().split(['-', '_']).next().unwrap_or_default();
+    code.chars().filter(char::is_ascii_alphanumeric).take(LONGEST).collect::<String>().to_ascii_lowercase()
 }
 
 /// Whether a character belongs to a script that has no spaces between words.

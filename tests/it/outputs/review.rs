@@ -124,7 +124,7 @@ fn a_suspect_result_is_named_wherever_a_person_looks() {
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines.len(), 2 + 4 + 2, "{told}");
     assert!(lines[0].contains("bad.wav") && lines[5].contains("looped.wav"), "{told}");
-    assert_eq!(lines[6], "          0:00:00 to 0:00:20  repeated_phrase: \"Again!\" 40 times in a row");
+    assert_eq!(lines[6], "          0:00:00 to 0:00:19  repeated_phrase: \"Again!\" 40 times in a row");
     let listed = bed.run(["jobs", "--suspect", "--json"]).objects();
     assert_eq!(listed, [jobs["bad.wav"].clone(), looped.clone()]);
     let table = bed.run(["jobs", "--csv"]).stdout;
@@ -135,7 +135,7 @@ fn a_suspect_result_is_named_wherever_a_person_looks() {
     assert_eq!(receipt(&bed, "list.csv.receipt.csv")[2]["scribed_warnings"], cells[2]);
     let shown = bed.run(["show", "3"]).stdout;
     for line in [
-        "  warning  0:00:00 to 0:00:20  repeated_phrase: \"Again!\" 40 times in a row",
+        "  warning  0:00:00 to 0:00:19  repeated_phrase: \"Again!\" 40 times in a row",
         "  checked  without the audio: the recording cannot be read: it is no recording",
     ] {
         assert!(shown.lines().any(|said| said == line), "{line}: {shown}");

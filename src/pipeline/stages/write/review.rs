@@ -8,7 +8,6 @@ use crate::domain::names::TranscriptionId;
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
-use crate::domain::transcript::Transcript;
 use crate::media::mixed_sound::SoundPart;
 use crate::media::speech::{FoundSpeech, find_speech};
 use crate::output::results::RESULT_LIMIT;
@@ -20,6 +19,7 @@ use crate::review::{Heard, ReviewRules, TimeSpan, review};
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use crate::wire::params::Params;
+use crate::wire::transcript_reader::ReadTranscript;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fs::File;
@@ -43,21 +43,21 @@ pub(super) async fn review_result(
     if rules.thresholds.checks.is_empty() {
         return None;
     }
-    let Said { transcript, requested } = read_result(context, job, order, transcription).await?;
+    let Said { speech, requested } = read_result(context, job, order, transcription).await?;
     let (begin, length) = length(job);
     let found = match without_audio(&rules, length) {
         Some(why) => Err(why.to_owned()),
         None => listen(context.clock, mount, job, length).await,
     };
     let checked = move || {
-        let speech = found.as_ref().ok().map(|found| later(found, begin));
+        let spans = found.as_ref().ok().map(|found| later(found, begin));
         // What was decoded is known better than what a service or a header says.
         let end = found.as_ref().map_or(length, |found| found.seconds) + begin;
         let heard = Heard {
-            transcript: &transcript,
+            transcript: speech.transcript(),
             requested: &requested,
             length: Some(end).filter(|end| *end > begin),
-            speech: speech.as_deref(),
+            speech: spans.as_deref(),
         };
         Review::of(review(&heard, &rules.thresholds), found.err())
     };
@@ -77,7 +77,7 @@ async fn unless_it_panics<T: Send + 'static>(job: &Job, work: impl FnOnce() -> T
 /// What is checked.
 struct Said {
     /// With the times of the recording.
-    transcript: Transcript,
+    speech: ReadTranscript,
     requested: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ async fn read_result(
         let (_, record) = shift_to_recording(Cow::Owned(raw), cut).ok()?;
         let requested = requested_languages(&params, &order, record.request_params.as_ref());
         let speech = record.result.unwrap_or_default().transcription.unwrap_or_default();
-        Some(Said { transcript: speech.transcript().clone(), requested })
+        Some(Said { speech, requested })
     };
     unless_it_panics(job, read).await.flatten()
 }
