@@ -156,19 +156,19 @@ fn media_of_native(native: Option<Native>) -> Option<Media> {
 /// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct Decoder {
     media: Media,
-    sound: Sound,
+    sound: SampleSource,
     inactivity: Duration,
     channels: usize,
     any: bool,
 }
 
 /// The source of the samples.
-pub(super) enum Sound {
+pub(super) enum SampleSource {
     Ffmpeg(Box<Ffmpeg>),
     Native(mpsc::Receiver<Planes>),
 }
 
-impl Sound {
+impl SampleSource {
     /// Returns the next samples of each channel; `None` at the end. The number of channels is that which ffmpeg writes.
     pub(super) async fn next(
         &mut self,
@@ -211,8 +211,10 @@ impl Decoder {
         }
         let (sound, channels) = match native(path).await {
             // If the native decoder finds another number of channels than ffprobe, it may decode them wrongly.
-            Some(native) if native.channels() == channels as usize => (Sound::Native(decode_ahead(native)), channels),
-            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
+            Some(native) if native.channels() == channels as usize => {
+                (SampleSource::Native(decode_ahead(native)), channels)
+            }
+            _ => (SampleSource::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }

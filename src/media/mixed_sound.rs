@@ -1,6 +1,6 @@
 //! Decodes one track of an open file to one channel, for looking at its sound as a whole.
 
-use super::decode::{DecodeError, INACTIVITY, Sound, check_regular, decode_ahead, open_in_time};
+use super::decode::{DecodeError, INACTIVITY, SampleSource, check_regular, decode_ahead, open_in_time};
 use super::ffmpeg::Ffmpeg;
 use super::native::Native;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub struct SoundPart {
 
 /// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct MixedSound {
-    sound: Sound,
+    sound: SampleSource,
     /// The channels that are still to be mixed; empty: all.
     only: Vec<u32>,
 }
@@ -37,10 +37,10 @@ impl MixedSound {
             Some(_) => None,
         };
         if let Some(native) = native {
-            return Ok(Self { sound: Sound::Native(decode_ahead(native)), only: part.only.clone() });
+            return Ok(Self { sound: SampleSource::Native(decode_ahead(native)), only: part.only.clone() });
         }
         let ffmpeg = Ffmpeg::start_mixed(file, part.track, &part.only, part.seconds).await?;
-        Ok(Self { sound: Sound::Ffmpeg(Box::new(ffmpeg)), only: Vec::new() })
+        Ok(Self { sound: SampleSource::Ffmpeg(Box::new(ffmpeg)), only: Vec::new() })
     }
 
     /// Returns the next 16 kHz samples, usually at most two seconds; `None` at the end.

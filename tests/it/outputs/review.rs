@@ -205,7 +205,11 @@ fn times_of_a_track_that_was_sent_alone_are_those_of_the_film() {
         .section(TEMPLATE)
         .inbox("include = [\"**/*.mkv\"]\nhold = \"20ms\"\ntemplate = \"en\"")
         .bed();
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(bad) } else { Act::Well });
+    stub.set(|asked, _| match asked.endpoint {
+        Endpoint::Upload => Act::Change(|upload| upload["audio_metadata"]["audio_duration"] = json!(30.0)),
+        Endpoint::Read => Act::Change(bad),
+        _ => Act::Well,
+    });
     fs::write(bed.path("speech.wav"), recording()).unwrap();
     let speech = bed.path("speech.wav");
     let whole = bed.path("film.mkv");
