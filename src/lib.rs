@@ -21,6 +21,7 @@
 //! backpressure/        floor 1   when something may be sent to a service, `Retry-After`, and how waits grow
 //! store/contract client/contract   floor 1   interfaces
 //! captions/            floor 1   what of a transcript is shown when, and the subtitle formats
+//! review/              floor 1   what of a result to distrust: the checks of a transcript against its recording
 //! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
@@ -61,6 +62,7 @@ pub mod media;
 pub mod output;
 pub mod permission_errors;
 pub mod pipeline;
+pub mod review;
 pub mod rooted_path;
 pub mod server;
 pub mod source;

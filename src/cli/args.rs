@@ -90,7 +90,7 @@ pub enum Command {
     Retry(RetryArgs),
     /// Process jobs before all others, also after a restart
     Bump(BumpArgs),
-    /// Acknowledge jobs that failed or are incomplete: `once` and `status --check` ignore them until they change
+    /// Acknowledge jobs that failed, are incomplete or are suspect: `once` and `status --check` ignore them until they change
     Acknowledge(AcknowledgeArgs),
     /// Cancel jobs; their purchases stay on record
     Cancel(CancelArgs),
@@ -309,7 +309,7 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete"], conflicts_with_all = ["failed", "incomplete"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect"], conflicts_with_all = ["failed", "incomplete", "suspect"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
@@ -317,6 +317,9 @@ pub struct AcknowledgeArgs {
     /// All jobs that are incomplete: written without something that was requested, or with something unreadable
     #[arg(long)]
     pub incomplete: bool,
+    /// All jobs that are suspect: the check of their results warns of something
+    #[arg(long)]
+    pub suspect: bool,
     /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,
@@ -338,6 +341,9 @@ pub struct JobsArgs {
     /// Only jobs that are incomplete: written without something that was requested, or with something unreadable
     #[arg(long, conflicts_with_all = ["stage", "failed"])]
     pub incomplete: bool,
+    /// Only jobs that are suspect and not acknowledged, each with the warnings of the check of its result
+    #[arg(long, conflicts_with_all = ["stage", "failed", "incomplete"])]
+    pub suspect: bool,
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,

@@ -20,6 +20,7 @@ use crate::domain::scheduling::SchedulingPolicy;
 use crate::domain::track_selection::{ChannelSelection, TrackChoice};
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
+use crate::review::ReviewRules;
 use crate::tls::pair::PairFiles;
 use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
@@ -323,6 +324,8 @@ pub struct Source {
     pub name_as: NameTemplate,
     /// How captions are laid out that the service did not send.
     pub captions: CaptionRules,
+    /// How results are checked.
+    pub review: ReviewRules,
     /// Further names, owner, group and mode of the outputs.
     pub output_files: OutputFiles,
     /// The folder for outputs, absolute; below it they have the recordings' relative paths. `None`: beside the

@@ -18,8 +18,10 @@ use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::review::ReviewCheck;
 use crate::domain::scan_slots::MissedSlots;
 use crate::domain::zone::Zone;
+use crate::review::{ReviewRules, Thresholds};
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use proptest::prelude::*;
@@ -61,6 +63,38 @@ fn a_source_changes_what_captions_says() {
     let three = CaptionRules { lines: Some(3), ..all };
     assert_eq!((config.captions, rules), (all, vec![three, CaptionRules::of(Profile::Bbc), all]));
     assert_eq!(read("[[source]]\nfolder = \"a\"\n").unwrap().captions, CaptionRules::default());
+}
+
+#[test]
+fn a_source_changes_what_review_says() {
+    let text = "[review]\naudio = false\nearly_end = \"10s\"\nlow_confidence = 0.5\nchecks = [\"early_end\", \"low_confidence\"]\n\
+                [[source]]\nfolder = \"a\"\nreview = { audio = true, early_end = \"20s\", fastest_words = 500 }\n\
+                [[source]]\nfolder = \"b\"\nreview = { checks = [] }\n[[source]]\nfolder = \"c\"\n";
+    let rules: Vec<ReviewRules> = read(text).unwrap().sources.iter().map(|source| source.review).collect();
+    let checks = [ReviewCheck::EarlyEnd, ReviewCheck::LowConfidence].into_iter().collect();
+    let early_end = Duration::from_secs(10);
+    let thresholds = Thresholds { checks, early_end, low_confidence: 0.5, ..Thresholds::default() };
+    let all = ReviewRules { audio: false, thresholds };
+    let own = Thresholds { early_end: 2 * early_end, fastest_words: 500.0, ..thresholds };
+    let none = Thresholds { checks: std::iter::empty().collect(), ..thresholds };
+    let [own, none] = [(true, own), (false, none)].map(|(audio, thresholds)| ReviewRules { audio, thresholds });
+    assert_eq!(rules, [own, none, all]);
+    assert_eq!(read("[[source]]\nfolder = \"a\"\n").unwrap().sources[0].review, ReviewRules::default());
+}
+
+#[test]
+fn reviews_that_cannot_be() {
+    for (line, why) in [
+        ("checks = [\"early_ends\"]", "did you mean \"early_end\"?"),
+        ("low_confidence = 1.5", "`source.review.low_confidence` must be a number from 0 to 1"),
+        ("early_end = 3", "`source.review.early_end` must be a duration in quotes"),
+        ("repeated_phrase = 1", "`source.review.repeated_phrase` must be a whole number from 2"),
+        ("slowest_words = 500", "`source.review.slowest_words` leaves no rate that is right: the slowest is 500"),
+        ("audio = \"no\"", "`source.review.audio` must be"),
+    ] {
+        let report = with_source(&format!("review = {{ {line} }}\n")).to_string();
+        assert!(report.contains(why), "{line}: {report}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::domain::missing_enrichment::{MissingPart, PartOutcome, RequestedPart,
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
+use crate::domain::review::{Review, ReviewWarning};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
@@ -141,12 +142,15 @@ pub struct Job {
     /// older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
+    /// What the check of the result found when the outputs were made. Also `None` in records of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Box<Review>>,
     /// The address of the service that has the transcription, as in
     /// [`Intent::origin`](crate::domain::stage::Intent::origin): a service that has moved need not know it. `None` if
     /// nothing was bought, or in records of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
-    /// When a person acknowledged that the job failed or is incomplete. Any later event clears it.
+    /// When a person acknowledged that the job failed, is incomplete or is suspect. Any later event clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
     /// The earlier names of the source, oldest first. Tokens of purchases made under an earlier name contain that name.
@@ -187,6 +191,7 @@ impl Job {
             missing: Vec::new(),
             parts: Vec::new(),
             unread: None,
+            review: None,
             bought_at: None,
             acknowledged: None,
             earlier_sources: Vec::new(),
@@ -261,11 +266,12 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
-            JobEvent::Written { outputs, language, missing, parts, unread } => {
+            JobEvent::Written { outputs, language, missing, parts, unread, review } => {
                 self.outputs.clone_from(outputs);
                 self.missing.clone_from(missing);
                 self.parts.clone_from(parts);
                 self.unread.clone_from(unread);
+                self.review.clone_from(review);
                 self.language.clone_from(language);
                 self.placing.clear();
                 self.made_from = None;
@@ -329,7 +335,22 @@ impl Job {
 
     /// Whether the job ended in a way that a person can acknowledge.
     pub fn may_be_acknowledged(&self) -> bool {
-        matches!(self.stage, Stage::Failed { .. }) || self.is_incomplete()
+        matches!(self.stage, Stage::Failed { .. }) || self.is_incomplete() || !self.warnings().is_empty()
+    }
+
+    /// Returns what the check of the result found. Empty if the outputs are not written.
+    pub fn warnings(&self) -> &[ReviewWarning] {
+        self.review().map_or(&[], |review| &review.warnings)
+    }
+
+    /// Returns the check of the result; `None` if it was not checked, or if the outputs are not written.
+    pub fn review(&self) -> Option<&Review> {
+        self.review.as_deref().filter(|_| self.is_written())
+    }
+
+    /// Whether the check of the result found something and no person has acknowledged that.
+    pub fn is_suspect(&self) -> bool {
+        !self.warnings().is_empty() && self.acknowledged.is_none()
     }
 
     /// Whether the job is incomplete and no person has acknowledged that.

@@ -29,6 +29,7 @@ pub mod reason;
 pub mod remote_url;
 pub mod request_record;
 pub(crate) mod retry;
+pub mod review;
 pub mod routing;
 pub(crate) mod scan_slots;
 pub mod scheduling;

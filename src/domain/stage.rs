@@ -6,6 +6,7 @@ use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing_enrichment::{MissingPart, RequestedPart};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
 use crate::domain::request_record::RequestRecord;
+use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::{PurchaseKey, Token};
 use crate::domain::track_selection::ChannelSelection;
@@ -317,6 +318,8 @@ pub enum JobEvent {
         parts: Vec<RequestedPart>,
         /// What of the result could not be read, as text.
         unread: Option<String>,
+        /// What the check of the result found.
+        review: Option<Box<Review>>,
     },
     /// There is nothing to do.
     Skipped {

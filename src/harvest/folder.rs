@@ -176,6 +176,7 @@ impl HarvestFolder {
             source_path: called.to_owned(),
             content_hash: content.unwrap_or_default(),
             created: record.created_at.clone().unwrap_or_default(),
+            review: None,
             program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
         }
     }

@@ -156,20 +156,41 @@ fn media_of_native(native: Option<Native>) -> Option<Media> {
 /// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct Decoder {
     media: Media,
-    sound: Sound,
+    sound: SampleSource,
     inactivity: Duration,
     channels: usize,
     any: bool,
 }
 
 /// The source of the samples.
-enum Sound {
+pub(super) enum SampleSource {
     Ffmpeg(Box<Ffmpeg>),
     Native(mpsc::Receiver<Planes>),
 }
 
+impl SampleSource {
+    /// Returns the next samples of each channel; `None` at the end. The number of channels is that which ffmpeg writes.
+    pub(super) async fn next(
+        &mut self,
+        channels: usize,
+        inactivity: Duration,
+    ) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
+        match self {
+            Self::Ffmpeg(ffmpeg) => ffmpeg.next(channels, inactivity).await,
+            Self::Native(pieces) => {
+                let piece = timed(NATIVE_DECODER, inactivity, async { Ok(pieces.recv().await) }).await?;
+                // The thread reports the end of the sound: a closed channel without that report means that it broke
+                // off.
+                let piece =
+                    piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
+                piece.map_err(|words| DecodeError::Damaged { words })
+            }
+        }
+    }
+}
+
 /// The samples of every channel, the same number for each, and `None` at the end; or the decoder's message.
-type Planes = Result<Option<Vec<Vec<i16>>>, String>;
+pub(super) type Planes = Result<Option<Vec<Vec<i16>>>, String>;
 
 impl Decoder {
     /// Probes `path` and starts to decode its first audio track, each channel separately.
@@ -190,8 +211,10 @@ impl Decoder {
         }
         let (sound, channels) = match native(path).await {
             // If the native decoder finds another number of channels than ffprobe, it may decode them wrongly.
-            Some(native) if native.channels() == channels as usize => (Sound::Native(decode_ahead(native)), channels),
-            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
+            Some(native) if native.channels() == channels as usize => {
+                (SampleSource::Native(decode_ahead(native)), channels)
+            }
+            _ => (SampleSource::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }
@@ -212,17 +235,7 @@ impl Decoder {
     /// Returns [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if the decoder hung, gave
     /// up, or ended without a sample.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
-        let planes = match &mut self.sound {
-            Sound::Ffmpeg(ffmpeg) => ffmpeg.next(self.channels, self.inactivity).await?,
-            Sound::Native(pieces) => {
-                let piece = timed(NATIVE_DECODER, self.inactivity, async { Ok(pieces.recv().await) }).await?;
-                // The thread reports the end of the sound: a closed channel without that report means that it broke
-                // off.
-                let piece =
-                    piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
-                piece.map_err(|words| DecodeError::Damaged { words })?
-            }
-        };
+        let planes = self.sound.next(self.channels, self.inactivity).await?;
         match planes {
             Some(planes) => {
                 self.any = true;
@@ -243,7 +256,7 @@ async fn native(path: &Path) -> Option<Native> {
     open_in_time(move || Native::of(File::open(&path).ok()?)).await
 }
 
-async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
+pub(super) async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
     tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(open)).await.ok()?.ok().flatten()
 }
 
@@ -251,7 +264,7 @@ async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) ->
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Decodes on a thread of its own, a few messages ahead of the receiver.
-fn decode_ahead(mut native: Native) -> mpsc::Receiver<Planes> {
+pub(super) fn decode_ahead(mut native: Native) -> mpsc::Receiver<Planes> {
     let (sender, receiver) = mpsc::channel(4);
     blocking::spawn(move || {
         let mut pending: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
@@ -284,7 +297,7 @@ fn decode_ahead(mut native: Native) -> mpsc::Receiver<Planes> {
 }
 
 /// Checks the file before ffmpeg opens it: a FIFO would block for ever, and a directory gives no useful error.
-fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {
+pub(super) fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {
     if !metadata.is_file() {
         return Err(DecodeError::NotMedia { words: "it is not a regular file".to_owned() });
     }

@@ -26,10 +26,34 @@ pub(super) struct Ffmpeg {
 impl Ffmpeg {
     /// Starts ffmpeg. `seconds` is the length that the file declares; the limit of processor time depends on it.
     pub(super) async fn start(path: &Path, channels: u32, seconds: f64) -> Result<Self, DecodeError> {
-        let permit = sandbox::permit(FfmpegUse::Read).await?;
         let mut command = command("ffmpeg", path);
-        command.args(["-map", "0:a:0", "-vn", "-sn", "-dn"]);
-        command.args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
+        command.args(["-map", "0:a:0", "-vn", "-sn", "-dn", "-ac", &channels.to_string()]);
+        Self::run(command, seconds).await
+    }
+
+    /// Starts ffmpeg on an open file, for one track (from 0 among all tracks; `None`: the first one with sound) mixed
+    /// to one channel: of those that `only` names, from 1, or of all if it is empty.
+    pub(super) async fn start_mixed(
+        file: File,
+        track: Option<u32>,
+        only: &[u32],
+        seconds: f64,
+    ) -> Result<Self, DecodeError> {
+        let mut command = file_command("ffmpeg", file, &[]);
+        let track = track.map_or("0:a:0".to_owned(), |track| format!("0:{track}"));
+        command.args(["-map", &track, "-vn", "-sn", "-dn"]);
+        if !only.is_empty() {
+            let share = 1.0 / only.len() as f64;
+            let parts: Vec<String> = only.iter().map(|one| format!("{share}*c{}", one.saturating_sub(1))).collect();
+            command.args(["-af", &format!("pan=mono|c0={}", parts.join("+"))]);
+        }
+        command.args(["-ac", "1"]);
+        Self::run(command, seconds).await
+    }
+
+    async fn run(mut command: Command, seconds: f64) -> Result<Self, DecodeError> {
+        let permit = sandbox::permit(FfmpegUse::Read).await?;
+        command.args(["-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
         let started = sandbox::spawn(&mut command, sandbox::decode_cpu_limit(seconds));
         let mut child = started.map_err(|error| spawn_error("ffmpeg", error))?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;

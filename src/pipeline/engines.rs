@@ -82,6 +82,7 @@ impl Engines {
             done: sum.done + next.done,
             incomplete: sum.incomplete + next.incomplete,
             unread: sum.unread + next.unread,
+            suspect: sum.suspect + next.suspect,
             failed: sum.failed + next.failed,
             skipped: sum.skipped + next.skipped,
             audio_millis: sum.audio_millis + next.audio_millis,

@@ -1,4 +1,4 @@
-//! `scribed acknowledge`: marks jobs that failed or are incomplete as handled.
+//! `scribed acknowledge`: marks jobs that failed, are incomplete or are suspect as handled.
 
 use crate::cli::args::AcknowledgeArgs;
 use crate::cli::render::job_json::row;
@@ -12,7 +12,7 @@ use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
 use std::path::Path;
 
-/// Acknowledges the jobs in `args`, or all jobs that failed or are incomplete.
+/// Acknowledges the jobs in `args`, or all jobs that failed, are incomplete or are suspect.
 ///
 /// # Errors
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
@@ -39,8 +39,9 @@ fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>,
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
     let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
-    let incomplete = args.incomplete.then_some(Selection { incomplete: true, kind: None, ..selection });
-    Ok(failed.into_iter().chain(incomplete).collect())
+    let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection.clone() });
+    let suspect = args.suspect.then(|| Selection { suspect: true, kind: None, ..selection });
+    Ok([failed, incomplete, suspect].into_iter().flatten().collect())
 }
 
 struct Work<'a> {

@@ -37,7 +37,8 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         Some(name) => Some(source_of(&config, &queue, name).await?),
         None => None,
     };
-    let mut selection = Selection { stages, source, incomplete: args.incomplete, ..Selection::default() };
+    let mut selection =
+        Selection { stages, source, incomplete: args.incomplete, suspect: args.suspect, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
     let limit = args.limit.or((is_screen && !args.all).then_some(TERMINAL_LIMIT)).unwrap_or(u64::MAX);
     let mut list = List::new(context, args, is_screen)?;
@@ -51,7 +52,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         totals.add(&page.jobs, room);
         selection.after = page.next;
         let is_full = totals.shown >= limit;
-        let is_counted_by_queue = selection.source.is_none() && !selection.incomplete;
+        let is_counted_by_queue = selection.source.is_none() && !selection.incomplete && !selection.suspect;
         if is_screen && is_full && selection.after.is_some() && is_counted_by_queue {
             totals.by_stage = counts_by_stage(&queue, &selection).await?;
             break;
@@ -117,41 +118,55 @@ async fn source_of(config: &Config, queue: &QueueAccess, name: &str) -> Result<S
 
 /// The format of the list.
 enum List<'a> {
-    Lines { context: &'a Context, has_outcomes: bool },
-    Screen { context: &'a Context, has_heading: bool, has_outcomes: bool },
+    Lines { context: &'a Context, has_outcomes: bool, has_warnings: bool },
+    Screen { context: &'a Context, has_heading: bool, has_outcomes: bool, has_warnings: bool },
     Table(Box<Table>),
 }
 
 impl<'a> List<'a> {
     fn new(context: &'a Context, args: &JobsArgs, is_screen: bool) -> io::Result<Self> {
-        let has_outcomes = args.incomplete;
+        let (has_outcomes, has_warnings) = (args.incomplete, args.suspect);
         match (args.csv, is_screen) {
             (true, _) => Ok(Self::Table(Box::new(Table::new(CSV_HEADER)?))),
-            (false, true) => Ok(Self::Screen { context, has_heading: false, has_outcomes }),
-            (false, false) => Ok(Self::Lines { context, has_outcomes }),
+            (false, true) => Ok(Self::Screen { context, has_heading: false, has_outcomes, has_warnings }),
+            (false, false) => Ok(Self::Lines { context, has_outcomes, has_warnings }),
         }
     }
 
     fn put(&mut self, jobs: &[Job]) -> io::Result<()> {
         match self {
-            Self::Lines { context, has_outcomes } => jobs.iter().try_for_each(|job| {
+            Self::Lines { context, has_outcomes, has_warnings } => jobs.iter().try_for_each(|job| {
                 context.print_json(&row(job))?;
-                context.print_line(&line(job, 0, 0, *has_outcomes))
+                context.print_line(&line(job, 0, 0, *has_outcomes))?;
+                print_warnings(context, job, *has_warnings)
             }),
-            Self::Screen { context, has_heading, has_outcomes } => {
+            Self::Screen { context, has_heading, has_outcomes, has_warnings } => {
                 let widths = jobs.iter().map(|job| terminal::width(&recording(job)));
                 let width = widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or_default();
                 if !*has_heading && !jobs.is_empty() {
                     *has_heading = true;
                     context.print_line(&format!("{:>6}  {:<10}  {:<width$}  reason", "job", "stage", "recording"))?;
                 }
-                jobs.iter().try_for_each(|job| context.print_line(&line(job, 6, width, *has_outcomes)))
+                jobs.iter().try_for_each(|job| {
+                    context.print_line(&line(job, 6, width, *has_outcomes))?;
+                    print_warnings(context, job, *has_warnings)
+                })
             }
             Self::Table(table) => {
                 jobs.iter().try_for_each(|job| table.row(csv_row(job)))?;
                 table.flush()
             }
         }
+    }
+}
+
+/// Prints what the check of a job's result found, one warning a line, if that is `wanted`.
+fn print_warnings(context: &Context, job: &Job, wanted: bool) -> io::Result<()> {
+    let Some(review) = job.review().filter(|_| wanted) else { return Ok(()) };
+    review.warnings.iter().try_for_each(|warning| context.print_line(&format!("          {warning}")))?;
+    match review.more {
+        0 => Ok(()),
+        more => context.print_line(&format!("          and {more} more")),
     }
 }
 

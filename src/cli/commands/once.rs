@@ -390,7 +390,7 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
         "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
-        "unread": tally.unread,
+        "unread": tally.unread, "suspect": tally.suspect,
         "exit_code": health.exit_code(), "exit_reasons": health.exit_reasons().map(reason_object).collect::<Vec<_>>(),
     });
     if let Some(left_out) = left_out {
@@ -421,6 +421,10 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
     if tally.unread > 0 {
         let count = tally.unread;
         context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
+    }
+    if tally.suspect > 0 {
+        let count = tally.suspect;
+        context.print_line(&format!("  {count} of those done are suspect: scribed jobs --suspect"))?;
     }
     for (what, count) in &waiting {
         context.print_line(&format!("  {count} waiting for: {what}"))?;

@@ -55,6 +55,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     if let Some(unread) = job.unread() {
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
+    print_review(context, &job)?;
     print_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     print_history(context, &history)?;
     Ok(0)
@@ -118,6 +119,21 @@ fn part_line(part: &RequestedPart) -> String {
             said.unwrap_or_else(|| ", without a reason from the service".to_owned())
         ),
     }
+}
+
+/// Prints what the check of the result found, and whether it had the audio.
+fn print_review(context: &Context, job: &Job) -> io::Result<()> {
+    let Some(review) = job.review() else { return Ok(()) };
+    for warning in &review.warnings {
+        context.print_line(&format!("  warning  {warning}"))?;
+    }
+    if review.more > 0 {
+        context.print_line(&format!("  warning  and {} more", review.more))?;
+    }
+    if let Some(why) = &review.without_audio {
+        context.print_line(&format!("  checked  without the audio: {why}"))?;
+    }
+    Ok(())
 }
 
 fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {

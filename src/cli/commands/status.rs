@@ -84,7 +84,8 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
     json!({
         "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete, "pauses": pauses["pauses"], "paused": pauses["paused"],
+        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete,
+        "with_warnings": status.with_warnings, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
@@ -117,6 +118,12 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
         context.print_line(&format!(
             "{count} of these are incomplete: their outputs lack something that was requested: scribed jobs \
              --incomplete"
+        ))?;
+    }
+    if status.with_warnings > 0 {
+        let count = status.with_warnings;
+        context.print_line(&format!(
+            "{count} of these are suspect: the check of their results found something: scribed jobs --suspect"
         ))?;
     }
     for served in status.services.iter().filter(|served| {

@@ -5,6 +5,7 @@ use crate::domain::job::{Job, Output};
 use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
+use crate::domain::review::Review;
 use crate::domain::stage::Stage;
 use crate::wire::timestamps;
 use base64::Engine;
@@ -41,6 +42,12 @@ pub fn row(job: &Job) -> Value {
     if job.may_be_acknowledged() {
         row["acknowledged"] = job.acknowledged.map(timestamps::format).into();
     }
+    if let Some(review) = job.review() {
+        let json = review.as_json();
+        row["warnings"] = json["warnings"].clone();
+        row["more_warnings"] = json["more"].clone();
+        row["without_audio"] = json["without_audio"].clone();
+    }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
     }
@@ -51,7 +58,7 @@ pub fn row(job: &Job) -> Value {
     row
 }
 
-pub const CSV_HEADER: [&str; 15] = [
+pub const CSV_HEADER: [&str; 16] = [
     "id",
     "source",
     "path",
@@ -67,11 +74,12 @@ pub const CSV_HEADER: [&str; 15] = [
     "service",
     "missing",
     "parts",
+    "warnings",
 ];
 
 /// Returns a job as a row of the table. Values that are unknown or do not apply are empty. In a path that is not UTF-8,
 /// invalid bytes are replaced.
-pub fn csv_row(job: &Job) -> [String; 15] {
+pub fn csv_row(job: &Job) -> [String; 16] {
     let fault = fault(job);
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     [
@@ -90,6 +98,7 @@ pub fn csv_row(job: &Job) -> [String; 15] {
         text(job.stage.purchase_key().map(|order| order.service.as_str())),
         join_names(missing(job)),
         job.outcomes().unwrap_or_default(),
+        job.review().map(Review::summary).unwrap_or_default(),
     ]
 }
 

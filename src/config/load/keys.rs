@@ -49,6 +49,7 @@ pub const FILE: &[ConfigKey] = &[
     not_yet("notify"),
     table("serve", SERVE),
     table("captions", CAPTIONS),
+    table("review", REVIEW),
     ConfigKey { name: "source", holds: Holds::Tables(SOURCE) },
     ConfigKey { name: "template", holds: Holds::Named },
 ];
@@ -132,6 +133,7 @@ const SOURCE: &[ConfigKey] = &[
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),
     table("captions", CAPTIONS),
+    table("review", REVIEW),
 ];
 
 const CAPTIONS: &[ConfigKey] = &[
@@ -143,6 +145,24 @@ const CAPTIONS: &[ConfigKey] = &[
     value("minimum_gap"),
     value("open_gap"),
     value("reading_speed"),
+];
+
+const REVIEW: &[ConfigKey] = &[
+    value("audio"),
+    value("checks"),
+    value("speech_without_words"),
+    value("words_without_speech"),
+    value("repeated_phrase"),
+    value("repeated_words"),
+    value("fastest_words"),
+    value("fastest_characters"),
+    value("slowest_words"),
+    value("slowest_characters"),
+    value("unexpected_letters"),
+    value("low_confidence"),
+    value("low_confidence_words"),
+    value("early_end"),
+    value("early_end_without_audio"),
 ];
 
 const S3: &[ConfigKey] = &[

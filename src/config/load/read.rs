@@ -16,6 +16,7 @@ use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
 use crate::config::sections::captions::caption_rules;
+use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
@@ -24,6 +25,7 @@ use crate::config::template::text::{Template, Templates};
 use crate::config::template::variables::TemplateScope;
 use crate::domain::retry::RetryPolicy;
 use crate::permission_errors::describe_error;
+use crate::review::ReviewRules;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -175,11 +177,13 @@ impl Reader<'_> {
         let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
         let captions = caption_rules(&file.section("captions"), CaptionRules::default());
+        let review = review_rules(&file.section("review"), ReviewRules::default());
         let known = SourceContext {
             shared: &shared,
             scope: &scope,
             services: &services,
             captions,
+            review,
             own_folders: &own,
             private: &private,
         };

@@ -2,6 +2,7 @@
 
 use crate::captions::Profile;
 use crate::domain::format::Format;
+use crate::domain::review::ReviewCheck;
 use serde_json::{Value, json};
 
 /// The form of a value.
@@ -99,6 +100,21 @@ pub fn shape(path: &str) -> Option<Shape> {
         "captions.minimum_gap" | "source.captions.minimum_gap" => S::Span,
         "captions.open_gap" | "source.captions.open_gap" => S::Span,
         "captions.reading_speed" | "source.captions.reading_speed" => S::Number,
+        "review.audio" | "source.review.audio" => S::Flag,
+        "review.checks" | "source.review.checks" => S::List(0, &S::Choice(&ReviewCheck::NAMES)),
+        "review.speech_without_words" | "source.review.speech_without_words" => S::Span,
+        "review.words_without_speech" | "source.review.words_without_speech" => S::Span,
+        "review.repeated_phrase" | "source.review.repeated_phrase" => S::Whole(2),
+        "review.repeated_words" | "source.review.repeated_words" => S::Whole(1),
+        "review.fastest_words" | "source.review.fastest_words" => S::Number,
+        "review.fastest_characters" | "source.review.fastest_characters" => S::Number,
+        "review.slowest_words" | "source.review.slowest_words" => S::Number,
+        "review.slowest_characters" | "source.review.slowest_characters" => S::Number,
+        "review.unexpected_letters" | "source.review.unexpected_letters" => S::Whole(1),
+        "review.low_confidence" | "source.review.low_confidence" => S::Number,
+        "review.low_confidence_words" | "source.review.low_confidence_words" => S::Whole(1),
+        "review.early_end" | "source.review.early_end" => S::Span,
+        "review.early_end_without_audio" | "source.review.early_end_without_audio" => S::Span,
         "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,
         _ => return None,
     })

@@ -5,6 +5,7 @@ use super::captions::caption_rules;
 use super::manifests::{set_earlier_lists, share_manifests};
 use super::output_files::output_files;
 use super::patterns::{digest, globs, inside, media_glob, set};
+use super::review::review_rules;
 use super::scheduling::scheduling_policy;
 use super::timing;
 use super::track_selection::{channels, track};
@@ -26,6 +27,7 @@ use crate::config::template::text::Template;
 use crate::config::template::variables::TemplateScope;
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::review::ReviewRules;
 use crate::wire::languages::LANGUAGES;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,6 +43,8 @@ pub(crate) struct SourceContext<'k> {
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
     /// `[captions]` of the file.
     pub(crate) captions: CaptionRules,
+    /// `[review]` of the file.
+    pub(crate) review: ReviewRules,
     pub(crate) own_folders: &'k [&'k Path],
     /// All of scribed's own: these folders, the configuration and the key files.
     pub(crate) private: &'k [PathBuf],
@@ -175,6 +179,7 @@ impl Reader<'_> {
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             captions: caption_rules(&section.section("captions"), known.captions),
+            review: review_rules(&section.section("review"), known.review),
             name_as,
             output_files: output_files(section),
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),

@@ -26,10 +26,11 @@ const TIME_OUT: Duration = Duration::from_secs(2);
 /// Errors of the store.
 pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<JobPage, CommandRefusal> {
     let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE_SIZE };
-    let subset = match (selection.forgotten, selection.incomplete) {
-        (true, _) => Some(JobSubset::Forgotten),
-        (false, true) => Some(JobSubset::Incomplete),
-        (false, false) => None,
+    let subset = match selection {
+        Selection { forgotten: true, .. } => Some(JobSubset::Forgotten),
+        Selection { incomplete: true, .. } => Some(JobSubset::Incomplete),
+        Selection { suspect: true, .. } => Some(JobSubset::Suspect),
+        _ => None,
     };
     let mut jobs = match subset {
         Some(subset) => handler.store.jobs_in(subset, selection.after, PAGE_SIZE).await?,

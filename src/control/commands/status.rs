@@ -33,6 +33,7 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
         incomplete: counts.incomplete,
+        with_warnings: counts.suspect,
         pauses: handler.store.pauses().await?,
         daemon: handler.running.as_ref().map(|running| daemon(running, &*handler.clock)),
         frozen: frozen(handler).await,

@@ -75,6 +75,11 @@ fn step_without_due_time(job: &Job) -> String {
         StageKind::Written if job.is_incomplete() => {
             format!("nothing: it was acknowledged with `scribed acknowledge`; {}", completion_commands(job))
         }
+        StageKind::Written if job.is_suspect() => format!(
+            "nothing by itself: compare its outputs with the recording at the times of the warnings; `scribed \
+             acknowledge {}` accepts it as it is",
+            job.id
+        ),
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
         _ => "nothing by itself: it waits for a person's decision".to_owned(),
     }

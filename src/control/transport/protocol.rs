@@ -79,7 +79,7 @@ pub enum ControlRequest {
         /// The job.
         job: JobSelector,
     },
-    /// Acknowledges a job that failed or is incomplete. Answered by [`ControlAnswer::Acknowledged`].
+    /// Acknowledges a job that failed, is incomplete or is suspect. Answered by [`ControlAnswer::Acknowledged`].
     Acknowledge {
         /// The job.
         job: JobSelector,
@@ -178,6 +178,9 @@ pub struct Selection {
     /// Only jobs that are incomplete.
     #[serde(default)]
     pub incomplete: bool,
+    /// Only jobs whose results a check warns of, and that nobody has acknowledged.
+    #[serde(default)]
+    pub suspect: bool,
     /// Only forgotten jobs, which are otherwise left out.
     #[serde(default)]
     pub forgotten: bool,
@@ -506,6 +509,9 @@ pub struct QueueStatus {
     /// The number of incomplete jobs.
     #[serde(default)]
     pub incomplete: u64,
+    /// The number of jobs with warnings of the check of their results that nobody has acknowledged.
+    #[serde(default)]
+    pub with_warnings: u64,
     /// The pauses of uploads and submissions.
     pub pauses: Pauses,
     /// The daemon or pass, if one answers.

@@ -8,6 +8,7 @@ use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
+use crate::domain::review::Review;
 use crate::manifests::format::find::RECEIPT;
 use crate::manifests::format::record::{Form, OURS, RawRow, RowError, join_errors, normalize_column};
 use crate::manifests::format::text::Encoding;
@@ -36,7 +37,7 @@ pub enum RowResult<'i> {
 }
 
 /// The columns that are added after those of the manifest, each with the prefix [`OURS`].
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "row",
     "state",
     "reason",
@@ -52,6 +53,7 @@ const COLUMNS: [&str; 15] = [
     "since",
     "missing",
     "parts",
+    "warnings",
 ];
 
 /// How many names are tried if other programs' files have the receipt's name.
@@ -188,6 +190,7 @@ impl Draft {
         set("since", timestamps::format(job.since));
         set("missing", job.missing_names().unwrap_or_default());
         set("parts", job.outcomes().unwrap_or_default());
+        set("warnings", job.review().map(Review::summary).unwrap_or_default());
     }
 
     /// Lists the outputs, relative to the manifest's folder if they are below it.

@@ -123,6 +123,7 @@ fn input(utterances: Vec<Utterance>, enrichments: ReadEnrichments, odd: &str) ->
         source_path: odd.into(),
         content_hash: String::new(),
         created: odd.into(),
+        review: None,
     };
     let production = Production {
         params: serde_json::json!({ odd: odd, "model": odd }),

@@ -27,6 +27,10 @@ pub struct Provenance {
     pub content_hash: String,
     /// When the service created the transcription (ISO 8601), as the service wrote it.
     pub created: String,
+    /// What the check of the result found, as [`Review::as_json`](crate::domain::review::Review::as_json) gives it;
+    /// `None` if it was not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Value>,
 }
 
 /// Describes the origin for people who find the file alone. The path is left out because subtitles are published.

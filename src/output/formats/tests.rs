@@ -22,6 +22,7 @@ fn made_by() -> Provenance {
         source_path: "/srv/media/talk.wav".into(),
         content_hash: "af1349b9".repeat(8),
         created: "2023-12-18T14:18:50.222Z".into(),
+        review: None,
     }
 }
 

@@ -76,6 +76,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
             source_path: "talk.wav".into(),
             content_hash: "af1349b9".repeat(8),
             created: record.created_at.unwrap_or_default(),
+            review: None,
         },
         production: Production {
             params: record.request_params.unwrap_or_default(),

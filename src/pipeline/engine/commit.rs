@@ -323,6 +323,7 @@ impl Engine {
                 tally.done += 1;
                 tally.incomplete += u64::from(job.is_incomplete());
                 tally.unread += u64::from(job.unread().is_some());
+                tally.suspect += u64::from(job.is_suspect());
                 tally.audio_millis += audio.millis;
             }
             Stage::Skipped { .. } => tally.skipped += 1,

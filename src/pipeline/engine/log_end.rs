@@ -5,6 +5,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
+use crate::domain::review::Review;
 use crate::domain::stage::Stage;
 
 /// Log target of the lines about finished jobs. `once` shows them without `-v`.
@@ -67,8 +68,10 @@ fn log_written(job: &Job) {
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
     let without = job.missing_names().map(tracing::field::display);
     let unread = job.unread();
+    let warnings = job.review().map(Review::count).filter(|count| *count > 0);
     tracing::info!(
         target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, unread,
+        warnings,
         %outputs, "done"
     );
 }

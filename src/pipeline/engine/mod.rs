@@ -210,6 +210,8 @@ pub struct Tally {
     pub incomplete: u64,
     /// How many of the done jobs have a result that could be read only in part.
     pub unread: u64,
+    /// How many of the done jobs have a result that a check warns of.
+    pub suspect: u64,
     pub failed: u64,
     /// Jobs for which there was nothing to do.
     pub skipped: u64,

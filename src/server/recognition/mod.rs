@@ -12,7 +12,6 @@ mod pool;
 mod pronunciation;
 pub mod recogniser;
 mod result;
-mod speech_segments;
 mod text_formatting;
 pub mod transcribe;
 mod turn;

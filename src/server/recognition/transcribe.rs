@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::channel_dedup::{ChannelGroups, Parting};
 use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
-use super::speech_segments::{Segment, Segmenter};
 use super::turn::TurnSignal;
 use crate::blocking;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
+use crate::media::speech_segments::{Segment, Segmenter};
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]

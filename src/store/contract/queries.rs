@@ -20,6 +20,8 @@ pub struct JobCounts {
     pub unhandled_incomplete: u64,
     /// How many written jobs lack something that was requested or could not be read ([`Job::is_incomplete`]).
     pub incomplete: u64,
+    /// How many jobs have warnings that nobody has acknowledged ([`Job::is_suspect`]).
+    pub suspect: u64,
 }
 
 impl JobCounts {
@@ -60,6 +62,7 @@ impl JobCounts {
         self.unhandled_failures += more.unhandled_failures;
         self.unhandled_incomplete += more.unhandled_incomplete;
         self.incomplete += more.incomplete;
+        self.suspect += more.suspect;
     }
 }
 
@@ -91,6 +94,8 @@ pub enum JobSubset {
     WithCost,
     /// Jobs that are written and lack something that was requested or could not be read.
     Incomplete,
+    /// Jobs with warnings of the check of their results that nobody has acknowledged ([`Job::is_suspect`]).
+    Suspect,
     /// Jobs that a person had forgotten.
     Forgotten,
 }

@@ -187,6 +187,9 @@ impl JobIndex {
         if job.is_incomplete() {
             part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
         }
+        if job.is_suspect() {
+            part.counts.suspect = part.counts.suspect.saturating_add_signed(by);
+        }
         if !job.stage.is_end() {
             let waiting = part.waiting.entry((job.stage.kind(), job_wait_reason(job))).or_default();
             waiting.jobs = waiting.jobs.saturating_add_signed(by);

@@ -48,6 +48,8 @@ const COST: u8 = 4;
 const INCOMPLETE: u8 = 8;
 /// A person had the job forgotten.
 const FORGOTTEN: u8 = 16;
+/// The check of the result found something that nobody has acknowledged.
+const SUSPECT: u8 = 32;
 
 impl JobTable {
     /// Stores a job as it is now.
@@ -133,6 +135,11 @@ impl JobTable {
         self.numbers(after, most, |line| line.marks & INCOMPLETE != 0)
     }
 
+    /// Returns jobs whose results are suspect.
+    pub fn suspect(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & SUSPECT != 0)
+    }
+
     /// Returns jobs that a person had forgotten.
     pub fn forgotten(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & FORGOTTEN != 0)
@@ -153,6 +160,7 @@ fn marks(job: &Job) -> u8 {
         | (u8::from(has_cost) * COST)
         | (u8::from(job.is_incomplete()) * INCOMPLETE)
         | (u8::from(job.stage.is_forgotten()) * FORGOTTEN)
+        | (u8::from(job.is_suspect()) * SUSPECT)
 }
 
 /// Returns the index of a job. Numbers begin at 1.

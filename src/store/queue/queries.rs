@@ -124,6 +124,7 @@ impl Queue {
             JobSubset::Away => roll.away(after, most),
             JobSubset::WithCost => roll.with_cost(after, most),
             JobSubset::Incomplete => roll.incomplete(after, most),
+            JobSubset::Suspect => roll.suspect(after, most),
             JobSubset::Forgotten => roll.forgotten(after, most),
         };
         ids.into_iter().map(|id| self.load(id)).collect()

@@ -37,6 +37,7 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "fault",
         "id",
         "missing",
+        "more_warnings",
         "outputs",
         "parts",
         "path",
@@ -49,6 +50,8 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "stage",
         "transcription_id",
         "unread",
+        "warnings",
+        "without_audio",
     ];
     assert_eq!(rows.iter().map(keys).collect::<Vec<_>>(), [contract]);
     assert_eq!(bed.run(["jobs", "--stage", "failed"]).stdout, "");

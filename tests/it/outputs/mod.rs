@@ -6,6 +6,7 @@ mod edited_outputs;
 mod formats;
 mod incomplete_jobs;
 mod players;
+mod review;
 mod subtitles_inside;
 mod verify;
 mod writable_folders;

@@ -94,6 +94,7 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
             missing: Vec::new(),
             parts: Vec::new(),
             unread: None,
+            review: None,
         },
         StageKind::Following => JobEvent::TookOver,
         StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,

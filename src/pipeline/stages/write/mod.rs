@@ -8,6 +8,7 @@ mod publish;
 mod relocation;
 mod render;
 pub(crate) mod restore;
+mod review;
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -28,6 +29,7 @@ use crate::pipeline::stages::write::own_outputs::{names_of_others, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
+use crate::pipeline::stages::write::review::review_result;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -62,8 +64,10 @@ pub async fn run(
         return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
+    let review = review_result(context, mount, job, order, transcription).await;
+    let reviewed = Job { review: review.clone(), ..job.clone() };
     let Some(Rendered { wanted, language, parts, unread, .. }) =
-        render_kept_result(context, mount.source(), job, order, transcription, now).await?
+        render_kept_result(context, mount.source(), &reviewed, order, transcription, now).await?
     else {
         // The result can be read at the service once more.
         return Ok(StageOutcome::Step(JobEvent::ResultLost));
@@ -87,7 +91,7 @@ pub async fn run(
     let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
     let missing = parts.iter().filter_map(RequestedPart::as_missing).collect();
-    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, parts, unread }))
+    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, parts, unread, review }))
 }
 
 /// Publishes outputs beside the recording, or where they go instead. Returns them in the order of `wanted`.

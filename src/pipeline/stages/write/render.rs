@@ -8,6 +8,7 @@ use crate::domain::format::Format;
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::output::formats::{Production, Provenance};
@@ -195,6 +196,7 @@ fn provenance(
         content_hash: order.content.to_string(),
         created: record.created_at.clone().unwrap_or_default(),
         program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
+        review: job.review.as_deref().map(Review::as_json),
     }
 }
 

@@ -186,7 +186,14 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
     let written = held
         .job
         .apply(
-            JobEvent::Written { outputs: outputs(), language: None, missing, parts: Vec::new(), unread: None },
+            JobEvent::Written {
+                outputs: outputs(),
+                language: None,
+                missing,
+                parts: Vec::new(),
+                unread: None,
+                review: None,
+            },
             at(11),
         )
         .unwrap();

@@ -21,6 +21,7 @@ use scribed::domain::missing_enrichment::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, PauseScope, Pauses};
 use scribed::domain::reason::job_wait_reason;
+use scribed::domain::review::{Review, ReviewCheck, ReviewWarning};
 use scribed::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
 use scribed::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
 use scribed::store;
@@ -196,6 +197,7 @@ pub fn counted(jobs: &[Job]) -> JobCounts {
         counts.incomplete += u64::from(job.is_incomplete());
         counts.unhandled_failures += u64::from(job.is_unhandled_failure());
         counts.unhandled_incomplete += u64::from(job.is_unhandled_shortfall());
+        counts.suspect += u64::from(job.is_suspect());
     }
     counts
 }
@@ -214,6 +216,8 @@ pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     assert_eq!(store.jobs_in(JobSubset::WithCost, None, 10_000).await.unwrap(), with_cost);
     let incomplete: Vec<Job> = jobs.iter().filter(|job| job.is_incomplete()).cloned().collect();
     assert_eq!(store.jobs_in(JobSubset::Incomplete, None, 10_000).await.unwrap(), incomplete);
+    let suspect: Vec<Job> = jobs.iter().filter(|job| job.is_suspect()).cloned().collect();
+    assert_eq!(store.jobs_in(JobSubset::Suspect, None, 10_000).await.unwrap(), suspect);
     let mut waiting = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.stage.is_end()) {
         *waiting.entry((job.route_key(), job.stage.kind(), job_wait_reason(job))).or_default() += 1;
@@ -350,6 +354,7 @@ laws! {
         parked_jobs_do_not_count_as_running
         what_lacks_something_that_was_requested_is_counted_until_it_starts_over
         what_could_not_be_read_is_kept_and_counted_until_it_is_read_again
+        a_job_with_warnings_is_suspect_until_somebody_acknowledges_it
         history_tells_the_way
         an_unknown_job_is_none
         any_path_comes_back

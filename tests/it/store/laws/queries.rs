@@ -70,6 +70,7 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
         missing: missing.clone(),
         parts: Vec::new(),
         unread: None,
+        review: None,
     };
     let written = held.job.apply(written, at(5)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
@@ -85,10 +86,49 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
     assert_eq!(case.jobs_in(JobSubset::Incomplete, None, 10).await.unwrap(), []);
 }
 
+pub(super) async fn a_job_with_warnings_is_suspect_until_somebody_acknowledges_it(case: &mut Case) {
+    let warning = ReviewWarning { name: ReviewCheck::EarlyEnd, from: 1_000, to: 9_000, detail: "no word".to_owned() };
+    let review = |warnings: Vec<ReviewWarning>| Some(Box::new(Review::of(warnings, Some("no ffmpeg".to_owned()))));
+    let written = |review: Option<Box<Review>>| JobEvent::Written {
+        outputs: outputs(),
+        language: None,
+        missing: Vec::new(),
+        parts: Vec::new(),
+        unread: None,
+        review,
+    };
+    for (number, review) in [(1, review(vec![warning.clone()])), (2, review(Vec::new()))] {
+        case.standing_at(number, StageKind::Fetched).await;
+        let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
+        let job = held.job.apply(written(review), at(5)).unwrap();
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+    }
+    case.reopen();
+    let job = case.find(&key(1)).await.unwrap().unwrap();
+    assert_eq!((job.warnings(), job.is_incomplete()), (std::slice::from_ref(&warning), false));
+    assert_eq!(case.jobs_in(JobSubset::Suspect, None, 10).await.unwrap(), std::slice::from_ref(&job));
+    assert_eq!(case.counts().await.unwrap().suspect, 1);
+    let good = case.find(&key(2)).await.unwrap().unwrap();
+    assert!(!case.acknowledge(good.id, at(6)).await.unwrap().is_done(), "there is nothing to acknowledge");
+    assert!(case.acknowledge(job.id, at(6)).await.unwrap().is_done());
+    case.reopen();
+    assert_eq!(case.jobs_in(JobSubset::Suspect, None, 10).await.unwrap(), []);
+    assert_eq!(case.counts().await.unwrap().suspect, 0);
+    let job = case.find(&key(1)).await.unwrap().unwrap();
+    assert_eq!((job.warnings().len(), job.acknowledged), (1, Some(at(6))), "the warnings stay");
+}
+
 pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_again(case: &mut Case) {
     let written = |unread: Option<&str>| {
         let unread = unread.map(str::to_owned);
-        JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), parts: Vec::new(), unread }
+        JobEvent::Written {
+            outputs: outputs(),
+            language: None,
+            missing: Vec::new(),
+            parts: Vec::new(),
+            unread,
+            review: None,
+        }
     };
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;

@@ -1,7 +1,7 @@
 //! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a time and no silence.
 //! Decides by energy alone, relative to a floor that follows the background.
 
-use crate::media::decode::SAMPLE_RATE;
+use super::decode::SAMPLE_RATE;
 
 /// A stretch of speech with a little silence around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub struct Segmenter {
 }
 
 /// 30 ms: long enough for a steady energy, short enough to place a cut.
-const FRAME: usize = SAMPLE_RATE as usize * 30 / 1000;
+pub(super) const FRAME: usize = SAMPLE_RATE as usize * 30 / 1000;
 const MAX_FRAMES: usize = 1000;
 /// Keeps 300 ms of silence on each side: unvoiced sounds at a word's edges are hardly louder than the background, and a
 /// recogniser needs some silence at both ends.
-const PAD_FRAMES: usize = 10;
+pub(super) const PAD_FRAMES: usize = 10;
 /// Speech begins with three loud frames (90 ms) in a row: a click is shorter.
 const ONSET_FRAMES: usize = 3;
 /// A pause of 600 ms ends a segment; a shorter one belongs to it.
@@ -170,7 +170,7 @@ impl Segmenter {
 
 /// Returns the root mean square in decibels relative to full scale, without the constant offset that cheap sound cards
 /// add; digital silence is -96.
-fn level(frame: &[i16]) -> f32 {
+pub(super) fn level(frame: &[i16]) -> f32 {
     let count = frame.len() as f32;
     let mean = frame.iter().map(|s| f32::from(*s)).sum::<f32>() / count;
     let power = frame.iter().map(|s| (f32::from(*s) - mean).powi(2)).sum::<f32>() / count;

@@ -1,0 +1,184 @@
+//! Checks a result against its recording before its outputs are made. Whatever goes wrong here fails no job: then the
+//! result is checked without the audio, or not at all.
+
+use crate::blocking::blocking;
+use crate::clock::Clock;
+use crate::domain::job::Job;
+use crate::domain::names::TranscriptionId;
+use crate::domain::review::Review;
+use crate::domain::sent_audio::SentAudio;
+use crate::domain::token::PurchaseKey;
+use crate::media::mixed_sound::SoundPart;
+use crate::media::speech::{FoundSpeech, find_speech};
+use crate::output::results::RESULT_LIMIT;
+use crate::output::time_offset::shift_to_recording;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::upload::stream::open_unchanged;
+use crate::pipeline::stages::write::WriteContext;
+use crate::review::{Heard, ReviewRules, TimeSpan, review};
+use crate::source::mount::source_mount::Mount;
+use crate::store::params::ParamFiles;
+use crate::wire::params::Params;
+use crate::wire::transcript_reader::ReadTranscript;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Checks the kept result of a job as the settings of its source say; `None` if it cannot be read, or if no check is
+/// switched on.
+pub(super) async fn review_result(
+    context: &WriteContext<'_>,
+    mount: &Mount,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Option<Box<Review>> {
+    let rules = mount.source().review;
+    if rules.thresholds.checks.is_empty() {
+        return None;
+    }
+    let Said { speech, requested } = read_result(context, job, order, transcription).await?;
+    let (begin, length) = length(job);
+    let found = match without_audio(&rules, length) {
+        Some(why) => Err(why.to_owned()),
+        None => listen(context.clock, mount, job, length).await,
+    };
+    let checked = move || {
+        let spans = found.as_ref().ok().map(|found| later(found, begin));
+        // What was decoded is known better than what a service or a header says.
+        let end = found.as_ref().map_or(length, |found| found.seconds) + begin;
+        let heard = Heard {
+            transcript: speech.transcript(),
+            requested: &requested,
+            length: Some(end).filter(|end| *end > begin),
+            speech: spans.as_deref(),
+        };
+        Review::of(review(&heard, &rules.thresholds), found.err())
+    };
+    unless_it_panics(job, checked).await.map(Box::new)
+}
+
+/// Runs work on text and numbers that others made. If it panics, that is logged, and the job goes on.
+async fn unless_it_panics<T: Send + 'static>(job: &Job, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = blocking(move || catch_unwind(AssertUnwindSafe(work)).ok()).await;
+    if done.is_none() {
+        let (id, path) = (job.id, &job.key.path);
+        tracing::warn!(job = %id, %path, "the check of a result broke off, which is a fault in scribed; the outputs are written without it");
+    }
+    done
+}
+
+/// What is checked.
+struct Said {
+    /// With the times of the recording.
+    speech: ReadTranscript,
+    requested: Vec<String>,
+}
+
+/// Reads the kept result. Where it cannot be read, the rendering of the outputs says so.
+async fn read_result(
+    context: &WriteContext<'_>,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Option<Said> {
+    let (results, params) = (Arc::clone(context.results), Arc::clone(context.params));
+    let (order, transcription, cut) =
+        (order.clone(), transcription.clone(), job.sent.as_ref().and_then(SentAudio::cut));
+    let read = move || {
+        let raw = results.open(&transcription, RESULT_LIMIT).ok()?;
+        let (_, record) = shift_to_recording(Cow::Owned(raw), cut).ok()?;
+        let requested = requested_languages(&params, &order, record.request_params.as_ref());
+        let speech = record.result.unwrap_or_default().transcription.unwrap_or_default();
+        Some(Said { speech, requested })
+    };
+    unless_it_panics(job, read).await.flatten()
+}
+
+/// Returns the languages of the request; if it is lost, those of the service's echo.
+fn requested_languages(params: &ParamFiles, order: &PurchaseKey, echo: Option<&Value>) -> Vec<String> {
+    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
+    let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
+    request.languages().to_vec()
+}
+
+/// Returns when the audio that was sent begins in the recording, and how long it is, in seconds; 0 if that is not known.
+fn length(job: &Job) -> (f64, f64) {
+    let begin = job.sent.as_ref().and_then(SentAudio::cut).map_or(0, |cut| cut.start_ms);
+    let millis = job.stage.audio().map_or(0, |audio| audio.millis);
+    (begin as f64 / 1e3, millis as f64 / 1e3)
+}
+
+fn without_audio(rules: &ReviewRules, length: f64) -> Option<&'static str> {
+    let shortest = rules.thresholds.shortest_audio();
+    match () {
+        () if !rules.audio => Some("`audio = false` in [review]"),
+        () if shortest == Duration::MAX => Some("no check that is switched on needs it"),
+        () if length > 0.0 && length < shortest.as_secs_f64() => Some("it is too short for a warning"),
+        () => None,
+    }
+}
+
+fn later(found: &FoundSpeech, begin: f64) -> Vec<TimeSpan> {
+    found.spans.iter().map(|span| TimeSpan::new(span.start + begin, span.end + begin)).collect()
+}
+
+/// The files that are decoded at once: half of the processors, since recordings that wait for their upload are worth
+/// more.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    Semaphore::new((cores / 2).max(1))
+});
+
+/// Returns how long a job waits for its turn and its decoder together: ten minutes and a twentieth of the recording.
+/// A slow computer decodes sound fifty times faster than it lasts.
+fn time_limit(length: f64) -> Duration {
+    let share = Duration::try_from_secs_f64(length / 20.0).unwrap_or_default();
+    Duration::from_secs(600).saturating_add(share)
+}
+
+/// Searches the audio that was sent for speech; says why where that is not possible.
+async fn listen(clock: &dyn Clock, mount: &Mount, job: &Job, length: f64) -> Result<FoundSpeech, String> {
+    let MediaFile::File { path, disk } = MediaFile::of(mount, job) else {
+        return Err("the recording is not on this machine".to_owned());
+    };
+    let (seen, part) = (job.seen, sound_part(job, length));
+    let work = async {
+        let _turn = TURNS.acquire().await.map_err(|closed| closed.to_string())?;
+        mount.check_now().await.map_err(|away| away.to_string())?;
+        let opened = blocking(move || open_unchanged(&path, disk, seen).and_then(check_is_media)).await;
+        let file = opened.map_err(|error| format!("the recording cannot be read: {error}"))?;
+        find_speech(file, &part).await.map_err(|error| error.to_string())
+    };
+    tokio::select! {
+        biased;
+        found = work => found,
+        () = clock.sleep(time_limit(length)) => Err("it took too long".to_owned()),
+    }
+}
+
+fn sound_part(job: &Job, seconds: f64) -> SoundPart {
+    match &job.sent {
+        Some(SentAudio::Audio(track)) => SoundPart { track: Some(track.cut.track), only: track.only.clone(), seconds },
+        Some(SentAudio::Original { .. }) | None => SoundPart { seconds, ..SoundPart::default() },
+    }
+}
+
+/// Refuses a file of text: no program need be started to see that it is no recording.
+fn check_is_media(file: File) -> io::Result<File> {
+    let mut head = [0; 1024];
+    let read = file.read_at(&mut head, 0)?;
+    let head = &head[..read];
+    // A character may be cut at the end.
+    let is_text = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
+    match is_text && !head.contains(&0) {
+        true => Err(io::Error::other("it is no recording")),
+        false => Ok(file),
+    }
+}
