@@ -3,11 +3,13 @@
 
 mod cue;
 mod layout;
+mod read_cues;
 mod srt;
 mod timed_tokens;
 mod vtt;
 
 pub use cue::Cue;
 pub use layout::{Layout, lay_out};
+pub use read_cues::read_cues;
 pub use srt::srt;
 pub use vtt::{note_block, vtt};

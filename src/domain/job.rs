@@ -4,7 +4,8 @@ use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing_enrichment::{MissingPart, join_names};
-use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::output_text::{Accepted, OutputChange, RenderedAs};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::sent_audio::SentAudio;
@@ -103,6 +104,17 @@ pub struct Job {
     pub since: Timestamp,
     /// The outputs that scribed has written.
     pub outputs: Vec<Output>,
+    /// Files that earlier outputs of the job left: edited ones that newer outputs went beside, and those of formats or
+    /// places that are no longer configured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Output>,
+    /// What the outputs were rendered with; `None` if it was not what the source's settings said, or in records of older
+    /// releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_as: Option<RenderedAs>,
+    /// The output that a person accepted as the text of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Box<Accepted>>,
     /// The hashes of outputs that may have been published without being recorded in `outputs`: each hash is stored
     /// before its output is published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -173,6 +185,9 @@ impl Job {
             fault: None,
             since: now,
             outputs: Vec::new(),
+            earlier: Vec::new(),
+            rendered_as: None,
+            accepted: None,
             placing: Vec::new(),
             made_from: None,
             making: None,
@@ -257,8 +272,10 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
-            JobEvent::Written { outputs, language, missing, unread } => {
+            JobEvent::Written { outputs, earlier, rendered_as, language, missing, unread } => {
                 self.outputs.clone_from(outputs);
+                self.earlier.clone_from(earlier);
+                self.rendered_as.clone_from(rendered_as);
                 self.missing.clone_from(missing);
                 self.unread.clone_from(unread);
                 self.language.clone_from(language);
@@ -266,6 +283,21 @@ impl Job {
                 self.made_from = None;
             }
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
+            // The job stays where it is, and so do its date and what a person acknowledged.
+            JobEvent::Rendered { change } => {
+                let (since, acknowledged) = (self.since, self.acknowledged);
+                self.set_outputs(change);
+                self.stage = self.stage.apply(event)?;
+                return Ok(Self { since, acknowledged, ..self });
+            }
+            JobEvent::Accepted { change, result } => {
+                self.set_outputs(change);
+                self.attempts = 0;
+                if result.is_some() {
+                    (self.missing, self.unread, self.made_from, self.sent) = (Vec::new(), None, None, None);
+                }
+            }
+            JobEvent::Unaccepted { change } => self.set_outputs(change),
             JobEvent::Forgotten => {
                 // The token of a worthless transcription is never used again.
                 self.round += u32::from(self.stage.retry_buys());
@@ -287,6 +319,28 @@ impl Job {
         self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    fn set_outputs(&mut self, change: &OutputChange) {
+        self.outputs.clone_from(&change.outputs);
+        self.earlier.clone_from(&change.earlier);
+        self.placing.clone_from(&change.placing);
+        self.rendered_as.clone_from(&change.rendered_as);
+        self.accepted.clone_from(&change.accepted);
+        if change.making.is_some() {
+            self.making.clone_from(&change.making);
+        }
+    }
+
+    /// The accepted text that belongs to the job's present result.
+    pub fn accepted_text(&self) -> Option<&Accepted> {
+        let transcription = self.stage.transcription()?;
+        self.accepted.as_deref().filter(|accepted| accepted.transcription == *transcription)
+    }
+
+    /// Whether the job has a text that a person accepted, and nothing was bought for it.
+    pub fn is_accepted_only(&self) -> bool {
+        self.stage.transcription().is_some_and(TranscriptionId::is_accepted)
     }
 
     /// Returns the job under the new name of its source. A job that waits for its file or folder becomes due.

@@ -20,6 +20,7 @@ pub(crate) mod local_times;
 pub mod manifest_row;
 pub mod missing_enrichment;
 pub mod names;
+pub mod output_text;
 pub mod path;
 pub(crate) mod pattern;
 pub mod pause;

@@ -1,11 +1,13 @@
 //! The files that scribed writes for a job: their content, their names, and how they are published.
 
+pub(crate) mod accepted;
 mod exchange;
 pub(crate) mod formats;
 pub(crate) mod group_fsync;
 pub(crate) mod naming;
 pub(crate) mod publish;
 pub(crate) mod relocated;
+pub(crate) mod removal;
 pub(crate) mod requested_layout;
 pub mod results;
 pub mod spool;

@@ -49,6 +49,8 @@ pub struct PlanReport {
     pub at_the_service: u64,
     /// Written before.
     pub done: u64,
+    /// Of these, would be rendered again without cost by `scribed render`: settings for outputs have changed.
+    pub renderable: u64,
     /// What would be sent, part by part.
     pub parts: BTreeMap<PlanPart, PlannedUpload>,
     /// Whether nothing can be asked how long it is.
@@ -210,7 +212,7 @@ impl PlanReport {
             "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
-            "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
+            "renderable": self.renderable, "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });
         if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
             object.extend(more);
@@ -291,6 +293,13 @@ impl PlanReport {
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("{count} {what}"))?;
+        }
+        if self.renderable > 0 {
+            let jobs = count(self.renderable, "written job");
+            context.print_line(&format!(
+                "would be rendered again without cost, by `scribed render` and not by this plan: {jobs}, for which settings \
+                 of outputs changed"
+            ))?;
         }
         groups(context, "to fix before they can be sent:", &self.needs_fix)?;
         self.tell_templates(context)?;

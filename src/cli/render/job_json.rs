@@ -38,6 +38,15 @@ pub fn row(job: &Job) -> Value {
     if job.may_be_acknowledged() {
         row["acknowledged"] = job.acknowledged.map(timestamps::format).into();
     }
+    if !job.earlier.is_empty() {
+        row["earlier_outputs"] = job.earlier.iter().map(output).collect();
+    }
+    if let Some(accepted) = &job.accepted {
+        row["accepted"] = json!({
+            "output": output(&accepted.output), "format": accepted.format, "at": timestamps::format(accepted.at),
+            "by": accepted.by, "in_use": job.accepted_text().is_some(),
+        });
+    }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
     }

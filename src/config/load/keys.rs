@@ -120,6 +120,7 @@ const SOURCE: &[ConfigKey] = &[
     value("template"),
     value("outputs"),
     value("name_as"),
+    value("rerender"),
     value("place"),
     value("local_only"),
     value("service"),

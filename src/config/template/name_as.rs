@@ -41,6 +41,11 @@ pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{
 const NAME: &str = "name_as";
 
 impl NameTemplate {
+    /// Returns the template as it is written.
+    pub fn text(&self) -> String {
+        self.0.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default()
+    }
+
     /// Compiles a template and renders it for each format with a sample job of this source.
     ///
     /// # Errors

@@ -76,7 +76,7 @@ fn events() -> Vec<JobEvent> {
         JobEvent::Fetched { audio: AUDIO },
         JobEvent::ResultLost,
         JobEvent::Anew,
-        JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
+        JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing: Vec::new(), unread: None },
         JobEvent::Skipped { why: Skip::Vanished },
         JobEvent::Failed { fault: fault(FaultKind::Broken, "words") },
         JobEvent::Revived,

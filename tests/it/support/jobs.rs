@@ -89,7 +89,7 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
         StageKind::Submitting => created(n),
         StageKind::Submitted => JobEvent::Fetched { audio: AUDIO },
         StageKind::Fetched => {
-            JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None }
+            JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing: Vec::new(), unread: None }
         }
         StageKind::Following => JobEvent::TookOver,
         StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,

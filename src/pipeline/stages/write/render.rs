@@ -10,14 +10,17 @@ use crate::domain::missing_enrichment::MissingPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
+use crate::domain::transcript::Transcript;
+use crate::output::accepted::{self, AcceptedTexts, KeptText};
 use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::requested_layout::requested_layout;
-use crate::output::results::{RESULT_LIMIT, ResultError};
+use crate::output::results::{RESULT_LIMIT, ResultError, Results};
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
+use crate::pipeline::stages::write::rerender::format_of;
 use crate::source::recording_place::outputs_beside;
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
@@ -26,7 +29,7 @@ use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_completeness::Delivered;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -58,16 +61,22 @@ pub async fn render_kept_result(
 ) -> Result<Option<Rendered<impl Names + use<>>>, Fault> {
     let (results, params, source) = (Arc::clone(context.results), Arc::clone(context.params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
-    blocking(move || match results.open(&transcription, RESULT_LIMIT) {
-        Ok(raw) => render_outputs(raw, &params, &source, &job, &order, &transcription, now).map(Some),
+    blocking(move || match open_result(&results, &transcription) {
+        Ok(raw) => {
+            let accepted = accepted_text(&params, &job, &transcription, now)?;
+            let rendered = render_outputs(raw, accepted.as_ref(), &params, &source, &job, &order, &transcription, now)?;
+            Ok(Some(verbatim(rendered, accepted)))
+        }
         Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
         Err(error) => Err(unreadable_result(&error, now)),
     })
     .await
 }
 
+#[expect(clippy::too_many_arguments, reason = "all that a result is rendered with")]
 fn render_outputs(
     raw: Vec<u8>,
+    accepted: Option<&KeptText>,
     params: &ParamFiles,
     source: &Source,
     job: &Job,
@@ -77,6 +86,10 @@ fn render_outputs(
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
+    let (raw, record) = match accepted {
+        Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
+        None => (raw, record),
+    };
     let made_by = provenance(&record, job, order, transcription);
     let spoken = record.result.unwrap_or_default();
     let missing = missing_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
@@ -87,8 +100,11 @@ fn render_outputs(
     // JSON is the largest output and is made last, from the bytes that the result was read from: then nothing else of
     // the result is in memory.
     let rendered: Vec<(Format, Option<Vec<u8>>)> = {
-        let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
-        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
+        // Where the caption settings have changed since the request, the service's subtitles have another layout.
+        let is_sent = own_captions(job).is_none() || accepted.is_some();
+        let subtitles = if is_sent { said.subtitles_by_format() } else { &[] };
+        let (transcript, layout) = (said.transcript(), layout(params, order, job));
+        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout };
         let rendered = |format: &Format| match format {
             Format::Json => Some((Format::Json, None)),
             format => Some((*format, Some(render(*format, &finished)?))),
@@ -115,11 +131,68 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
 }
 
 /// Returns the layout that was requested, for subtitles that the service did not send.
-fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
-    let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
+fn layout(params: &ParamFiles, order: &PurchaseKey, job: &Job) -> Layout {
+    let requested = || params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
+    let config = own_captions(job).map(|own| Value::Object(own.clone())).or_else(requested);
     config
         .and_then(|config| serde_json::from_value(config).ok())
         .map_or_else(Layout::default, |config| requested_layout(&config))
+}
+
+/// Returns the kept result. Where a person accepted a text in place of a purchase, nothing but that text is kept.
+fn open_result(results: &Results, transcription: &TranscriptionId) -> Result<Vec<u8>, ResultError> {
+    match transcription.is_accepted() {
+        true => Ok(accepted::empty_answer(transcription.as_str())),
+        false => results.open(transcription, RESULT_LIMIT),
+    }
+}
+
+/// Returns the text that a person accepted for this result.
+fn accepted_text(
+    params: &ParamFiles,
+    job: &Job,
+    transcription: &TranscriptionId,
+    now: Timestamp,
+) -> Result<Option<KeptText>, Fault> {
+    let accepted = job.accepted.as_ref().filter(|accepted| accepted.transcription == *transcription);
+    let Some(accepted) = accepted else { return Ok(None) };
+    let opened = AcceptedTexts::new(params.beside("accepted")).open(&job.key, accepted);
+    opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
+}
+
+/// Puts the accepted text into the result, in place of what was recognised.
+fn with_accepted_text<'r>(
+    raw: &[u8],
+    record: &Record<Spoken, BoundedValue>,
+    text: &KeptText,
+    job: &Job,
+    now: Timestamp,
+) -> Result<(Cow<'r, [u8]>, Record<Spoken, BoundedValue>), Fault> {
+    let silence = Transcript::default();
+    let said = record.result.as_ref().and_then(|result| result.transcription.as_ref());
+    let heard = said.map_or(&silence, |said| said.transcript());
+    let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
+    let applied = accepted::apply(raw, heard, text.format, &text.text)
+        .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
+    let record = serde_json::from_slice(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;
+    Ok((Cow::Owned(applied.raw), record))
+}
+
+/// Gives the output of the accepted format exactly the accepted content.
+fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
+    let Some(accepted) = accepted else { return rendered };
+    let has_format = |wanted: &PendingOutput<N>| {
+        wanted.candidates.clone().next().and_then(|name| format_of(&name)) == Some(accepted.format)
+    };
+    if let Some(wanted) = rendered.wanted.iter_mut().find(|wanted| has_format(wanted)) {
+        wanted.bytes = accepted.text.into_bytes();
+    }
+    rendered
+}
+
+/// Returns the caption settings that the outputs are made with, if they are not those that were requested.
+fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
+    job.making.as_ref()?.captions.as_ref()
 }
 
 /// Returns what was requested and is missing from the result. The request is known from the stored parameters; if

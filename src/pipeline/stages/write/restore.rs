@@ -6,10 +6,10 @@ use crate::domain::names::Hash;
 use crate::domain::stage::{JobEvent, Stage};
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{OwnOutputs, PendingOutput};
-use crate::output::relocated::ending_of;
 use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::own_outputs::output_folder;
-use crate::pipeline::stages::write::render::{output_formats, render_kept_result};
+use crate::pipeline::stages::write::render::render_kept_result;
+use crate::pipeline::stages::write::rerender::format_of;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
@@ -80,15 +80,13 @@ pub async fn restore(
     let rendered =
         render_kept_result(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
-    let mut made: Vec<_> = output_formats(source, job)
-        .iter()
-        .zip(rendered.wanted)
-        .map(|(format, one)| (*format, Some(one.bytes)))
-        .collect();
+    let format = |name: Option<OsString>| name.as_deref().and_then(format_of);
+    let mut made: Vec<_> =
+        rendered.wanted.into_iter().map(|mut one| (format(one.candidates.next()), Some(one.bytes))).collect();
     for output in missing {
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
-        let ending = ending_of(&name).unwrap_or_default().to_owned();
-        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && ending == format.ext());
+        let wanted = format_of(&name);
+        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && *format == wanted);
         let bytes =
             bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
         let hash = Hash::of(&bytes);

@@ -1,0 +1,71 @@
+//! Rendering the outputs of written jobs again, from their kept results and with the settings of now. This asks and buys
+//! nothing.
+
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, RenderPiece, RenderQuery};
+use crate::domain::job::Job;
+use crate::domain::stage::StageKind;
+use crate::pipeline::stages::write::rerender::{RenderOptions, RenderParts, RenderRun, render_jobs, settings_hash};
+use crate::store::contract::Filter;
+
+/// The number of jobs of one piece: a folder of recordings is listed once for a piece.
+const PAGE_SIZE: usize = 1_000;
+
+/// Renders the outputs of the next jobs again.
+///
+/// # Errors
+/// [`CommandRefusal`] if the query names a job that does not exist or is not written, or if the daemon has another
+/// configuration than the command; errors of the store.
+pub async fn render(handler: &CommandHandler, query: &RenderQuery) -> Result<RenderPiece, CommandRefusal> {
+    check_settings(handler, query)?;
+    let mut piece = RenderPiece::default();
+    let jobs = match &query.job {
+        Some(wanted) => vec![written(handler.job(wanted).await?)?],
+        None => {
+            let filter = Filter { stages: vec![StageKind::Written], after: query.after, limit: PAGE_SIZE };
+            let jobs = handler.store.page(&filter).await?;
+            piece.next = jobs.last().filter(|_| jobs.len() == PAGE_SIZE).map(|job| job.id);
+            jobs
+        }
+    };
+    let is_selected = |job: &Job| query.source.as_ref().is_none_or(|source| *source == job.key.source);
+    let jobs = jobs.into_iter().filter(is_selected).collect();
+    let options = RenderOptions { prune: query.prune, restore: query.restore };
+    let run = RenderRun { options, dry_run: query.dry_run, ..RenderRun::default() };
+    for job in render_jobs(&parts(handler), jobs, &run).await? {
+        match job.is_unchanged() {
+            true => piece.unchanged += 1,
+            false => piece.jobs.push(job),
+        }
+    }
+    Ok(piece)
+}
+
+/// Returns what rendering works with.
+pub fn parts(handler: &CommandHandler) -> RenderParts<'_> {
+    RenderParts {
+        store: &*handler.store,
+        clock: &*handler.clock,
+        mounts: &handler.mounts,
+        results: &*handler.results,
+        tools: &handler.writing,
+    }
+}
+
+/// A daemon that has not read the changed `jobs.toml` would render with the old settings.
+fn check_settings(handler: &CommandHandler, query: &RenderQuery) -> Result<(), CommandRefusal> {
+    let is_same = |(name, mount): (_, &std::sync::Arc<crate::source::mount::source_mount::Mount>)| {
+        query.settings.get(name).is_none_or(|read| *read == settings_hash(mount.source()))
+    };
+    if handler.mounts.iter().all(is_same) {
+        return Ok(());
+    }
+    let words = "the daemon has not read the changed jobs.toml yet, and nothing was rendered: run `scribed reload` first";
+    Err(CommandRefusal::Declined(words.to_owned()))
+}
+
+fn written(job: Job) -> Result<Job, CommandRefusal> {
+    let (id, stage) = (job.id, job.stage.kind());
+    let words = || format!("job {id} is {}: it has no outputs to render again", stage.name());
+    (stage == StageKind::Written).then_some(job).ok_or_else(|| CommandRefusal::Declined(words()))
+}

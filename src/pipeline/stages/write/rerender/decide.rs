@@ -1,0 +1,308 @@
+//! Decides what becomes of each output when a job is rendered again. Pure: the caller has looked at the files.
+
+use crate::domain::format::Format;
+use crate::domain::job::Output;
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// What a file that the job names is like now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// Its content is what scribed wrote, or what a person accepted.
+    Ours(Hash),
+    /// Something else has the name: an edited file, a folder, a link.
+    Edited,
+    Missing,
+    Unreadable,
+}
+
+/// A file that the job names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownOutput {
+    pub output: Output,
+    pub state: FileState,
+    /// Whether it is an output of the job now; otherwise earlier outputs left it.
+    pub is_current: bool,
+    /// Whether a person accepted it.
+    pub is_accepted: bool,
+    /// Whether another recording's job names the file too.
+    pub is_shared: bool,
+}
+
+/// An output as it is rendered now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedOutput {
+    pub format: Format,
+    pub hash: Hash,
+    /// The names to try, best first.
+    pub names: Vec<OsString>,
+}
+
+/// What a person asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RenderOptions {
+    /// Remove unedited outputs of formats that are no longer configured.
+    pub prune: bool,
+    /// Write missing outputs again.
+    pub restore: bool,
+}
+
+/// What becomes of a wanted output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// The file is as wanted.
+    Keep(Output),
+    /// The file stays, since a person edited it, or since it cannot be read.
+    Leave(Output, FileState),
+    /// A person removed the file, and it stays removed.
+    StayMissing(Output),
+    /// The missing file is written again; under its name, if it may still have it.
+    Restore { names: Vec<OsString> },
+    /// Its own file is replaced.
+    Replace(Output),
+    /// It is written under another name or in another place, and the file is removed then.
+    Move(Output),
+    /// It is written for the first time.
+    Write,
+}
+
+/// What becomes of a file that stands for no wanted output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Another file has taken its place.
+    Remove,
+    /// Its format is no longer configured; it stays.
+    Unconfigured,
+    /// Its format is no longer configured; it is removed, as the person asks.
+    Prune,
+    /// It stays, since a person edited or accepted it, or since it cannot be read.
+    Stay,
+    /// It is not the job's any more: it is gone, or another recording's job has it.
+    Forget,
+}
+
+/// What becomes of the files of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RenderPlan {
+    /// In the order of the wanted outputs.
+    pub actions: Vec<Action>,
+    pub rest: Vec<(KnownOutput, Fate)>,
+}
+
+impl RenderPlan {
+    /// Whether a file is written or removed.
+    pub fn changes_files(&self) -> bool {
+        let acts = |action: &Action| !matches!(action, Action::Keep(_) | Action::Leave(..) | Action::StayMissing(_));
+        self.actions.iter().any(acts) || self.rest.iter().any(|(_, fate)| matches!(fate, Fate::Remove | Fate::Prune))
+    }
+}
+
+/// Returns the format of an output by its name.
+pub fn format_of(name: &OsStr) -> Option<Format> {
+    let has = |format: &Format| {
+        let stem = name.as_bytes().strip_suffix(format.ext().as_bytes());
+        stem.is_some_and(|stem| stem.ends_with(b"."))
+    };
+    Format::ALL.into_iter().filter(has).max_by_key(|format| format.ext().len())
+}
+
+/// Decides what becomes of each output. `at` is the folder of outputs if it is not the recording's.
+pub fn decide(
+    wanted: &[WantedOutput],
+    known: Vec<KnownOutput>,
+    at: Option<&RelPath>,
+    options: RenderOptions,
+) -> RenderPlan {
+    let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
+    // Outputs that have a name that they may keep are matched first: no other output takes their file.
+    let mut own: Vec<Option<KnownOutput>> =
+        wanted.iter().map(|wanted| take(&mut rest, |known| keeps_name(known, wanted, at))).collect();
+    for (wanted, own) in wanted.iter().zip(&mut own).filter(|(_, own)| own.is_none()) {
+        *own = take(&mut rest, |known| format_of(name(known)) == Some(wanted.format));
+    }
+    let actions = wanted.iter().zip(own).map(|(wanted, own)| match own {
+        Some(own) => action(wanted, own, at, options),
+        None => Action::Write,
+    });
+    let actions: Vec<Action> = actions.collect();
+    let is_wanted = |format: Option<Format>| wanted.iter().any(|wanted| Some(wanted.format) == format);
+    let rest = rest.into_iter().flatten();
+    let rest = rest.map(|known| {
+        let fate = fate(&known, is_wanted(format_of(name(&known))), options);
+        (known, fate)
+    });
+    RenderPlan { actions, rest: rest.collect() }
+}
+
+fn name(known: &KnownOutput) -> &OsStr {
+    OsStr::from_bytes(known.output.name.as_bytes())
+}
+
+fn keeps_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
+    known.output.at.as_ref() == at && wanted.names.iter().any(|wanted| wanted == name(known))
+}
+
+/// Takes the first current output that fits.
+fn take(rest: &mut [Option<KnownOutput>], fits: impl Fn(&KnownOutput) -> bool) -> Option<KnownOutput> {
+    rest.iter_mut().find(|known| known.as_ref().is_some_and(|known| known.is_current && fits(known)))?.take()
+}
+
+fn action(wanted: &WantedOutput, known: KnownOutput, at: Option<&RelPath>, options: RenderOptions) -> Action {
+    let keeps_name = keeps_name(&known, wanted, at);
+    match known.state {
+        FileState::Missing if options.restore && keeps_name => Action::Restore { names: vec![name(&known).to_owned()] },
+        FileState::Missing if options.restore => Action::Restore { names: wanted.names.clone() },
+        FileState::Missing => Action::StayMissing(known.output),
+        FileState::Edited | FileState::Unreadable => Action::Leave(known.output, known.state),
+        // What a person accepted is the text of the job, whatever is rendered: it keeps its name and place.
+        FileState::Ours(hash) if known.is_accepted || keeps_name && hash == wanted.hash => {
+            Action::Keep(Output { hash, ..known.output })
+        }
+        // The other recording's job has the file; this one gets its own.
+        FileState::Ours(_) if known.is_shared => Action::Write,
+        FileState::Ours(hash) if keeps_name => Action::Replace(Output { hash, ..known.output }),
+        FileState::Ours(hash) => Action::Move(Output { hash, ..known.output }),
+    }
+}
+
+fn fate(known: &KnownOutput, is_wanted: bool, options: RenderOptions) -> Fate {
+    match known.state {
+        FileState::Missing => Fate::Forget,
+        _ if known.is_accepted => Fate::Stay,
+        _ if known.is_shared => Fate::Forget,
+        FileState::Edited | FileState::Unreadable => Fate::Stay,
+        FileState::Ours(_) if is_wanted => Fate::Remove,
+        FileState::Ours(_) if options.prune => Fate::Prune,
+        FileState::Ours(_) => Fate::Unconfigured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn output(name: &str, at: Option<&str>) -> Output {
+        Output { name: RelPath::new(name), hash: Hash::of(name.as_bytes()), at: at.map(RelPath::new) }
+    }
+
+    fn known(name: &str, state: FileState) -> KnownOutput {
+        let output = output(name, None);
+        KnownOutput { output, state, is_current: true, is_accepted: false, is_shared: false }
+    }
+
+    fn ours(name: &str, content: &str) -> KnownOutput {
+        known(name, FileState::Ours(Hash::of(content.as_bytes())))
+    }
+
+    fn wanted(format: Format, content: &str, names: &[&str]) -> WantedOutput {
+        let names = names.iter().map(OsString::from).collect();
+        WantedOutput { format, hash: Hash::of(content.as_bytes()), names }
+    }
+
+    fn srt(content: &str) -> [WantedOutput; 1] {
+        [wanted(Format::Srt, content, &["talk.srt", "talk.wav.srt"])]
+    }
+
+    fn first(known: KnownOutput, at: Option<&str>, options: RenderOptions) -> Action {
+        decide(&srt("new"), vec![known], at.map(RelPath::new).as_ref(), options).actions.remove(0)
+    }
+
+    const RESTORE: RenderOptions = RenderOptions { prune: false, restore: true };
+
+    #[test]
+    fn an_output_is_kept_replaced_or_moved_unless_a_person_edited_or_removed_it() {
+        let plain = RenderOptions::default();
+        assert!(matches!(first(ours("talk.srt", "new"), None, plain), Action::Keep(_)));
+        assert!(matches!(first(ours("talk.wav.srt", "new"), None, plain), Action::Keep(_)), "a name that it may keep");
+        assert!(matches!(first(ours("talk.srt", "old"), None, plain), Action::Replace(_)));
+        assert!(matches!(first(ours("other.srt", "new"), None, plain), Action::Move(_)));
+        assert!(matches!(first(ours("talk.srt", "new"), Some("/out"), plain), Action::Move(_)));
+        assert!(matches!(first(known("talk.srt", FileState::Edited), None, RESTORE), Action::Leave(..)));
+        assert!(matches!(first(known("talk.srt", FileState::Missing), None, plain), Action::StayMissing(_)));
+        let named = |names: &[&str]| Action::Restore { names: names.iter().map(OsString::from).collect() };
+        assert_eq!(first(known("talk.wav.srt", FileState::Missing), None, RESTORE), named(&["talk.wav.srt"]));
+        assert_eq!(first(known("old.srt", FileState::Missing), None, RESTORE), named(&["talk.srt", "talk.wav.srt"]));
+        let shared = KnownOutput { is_shared: true, ..ours("talk.srt", "old") };
+        assert_eq!(first(shared, None, plain), Action::Write);
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_removed_only_if_another_file_replaces_it_or_a_person_asks() {
+        let fate = |known: KnownOutput, prune| {
+            let options = RenderOptions { prune, restore: false };
+            let plan = decide(&srt("new"), vec![ours("talk.srt", "new"), known], None, options);
+            plan.rest[0].1
+        };
+        let earlier = |name, state| KnownOutput { is_current: false, ..known(name, state) };
+        let is_ours = FileState::Ours(Hash::of(b"old"));
+        assert_eq!(fate(earlier("old.srt", is_ours), false), Fate::Remove);
+        assert_eq!(fate(known("talk.vtt", is_ours), false), Fate::Unconfigured);
+        assert_eq!(fate(known("talk.vtt", is_ours), true), Fate::Prune);
+        assert_eq!(fate(known("talk.vtt", FileState::Edited), true), Fate::Stay);
+        assert_eq!(fate(earlier("old.srt", FileState::Edited), true), Fate::Stay);
+        assert_eq!(fate(earlier("old.srt", FileState::Missing), true), Fate::Forget);
+        let accepted = KnownOutput { is_accepted: true, ..earlier("old.srt", is_ours) };
+        assert_eq!(fate(accepted, true), Fate::Stay, "what a person accepted is never removed");
+        assert_eq!(fate(KnownOutput { is_shared: true, ..earlier("old.srt", is_ours) }, true), Fate::Forget);
+    }
+
+    #[test]
+    fn a_format_is_the_longest_ending() {
+        let of = |name: &str| format_of(OsStr::new(name));
+        assert_eq!((of("talk.txt"), of("talk.summary.txt")), (Some(Format::Txt), Some(Format::Summary)));
+        assert_eq!((of("txt"), of("talk.wav")), (None, None));
+    }
+
+    fn any_known() -> impl Strategy<Value = KnownOutput> {
+        let name = prop::sample::select(vec!["talk.srt", "talk.wav.srt", "talk.vtt", "old.srt", "old.txt", "talk.txt"]);
+        let state = prop_oneof![
+            prop::sample::select(vec!["a", "b"]).prop_map(|content| FileState::Ours(Hash::of(content.as_bytes()))),
+            Just(FileState::Edited),
+            Just(FileState::Missing),
+            Just(FileState::Unreadable),
+        ];
+        (name, state, any::<[bool; 3]>()).prop_map(|(name, state, [is_current, is_accepted, is_shared])| KnownOutput {
+            is_current,
+            is_accepted,
+            is_shared,
+            ..known(name, state)
+        })
+    }
+
+    proptest! {
+        /// Each known file has one fate; what a person edited, and what another recording's job has, is never
+        /// replaced, moved or removed, and what a person accepted is never removed.
+        #[test]
+        fn nothing_of_a_person_is_lost(
+            mut files in prop::collection::vec(any_known(), 0..6), prune: bool, restore: bool,
+        ) {
+            files.sort_by(|a, b| a.output.name.cmp(&b.output.name));
+            files.dedup_by(|a, b| a.output.name == b.output.name);
+            let wants = [
+                wanted(Format::Srt, "a", &["talk.srt", "talk.wav.srt"]),
+                wanted(Format::Txt, "b", &["talk.txt"]),
+            ];
+            let plan = decide(&wants, files.clone(), None, RenderOptions { prune, restore });
+            prop_assert_eq!(plan.actions.len(), wants.len());
+            let mut touched = Vec::new();
+            for action in &plan.actions {
+                if let Action::Replace(output) | Action::Move(output) = action {
+                    touched.push(output.name.clone());
+                }
+            }
+            let removed = plan.rest.iter().filter(|(_, fate)| matches!(fate, Fate::Remove | Fate::Prune));
+            for (file, _) in removed {
+                prop_assert!(!file.is_accepted);
+                touched.push(file.output.name.clone());
+            }
+            for file in files {
+                let count = touched.iter().filter(|name| **name == file.output.name).count();
+                let may = matches!(file.state, FileState::Ours(_)) && !file.is_shared;
+                prop_assert!(count <= usize::from(may), "{:?}", file);
+            }
+        }
+    }
+}

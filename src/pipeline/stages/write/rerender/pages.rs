@@ -1,0 +1,90 @@
+//! Renders many jobs again, several at a time.
+
+use super::{NotRendered, RenderRun, RenderedFile, rerender};
+use crate::clock::Clock;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{JobId, ServiceName, SourceName};
+use crate::domain::stage::Stage;
+use crate::output::results::Results;
+use crate::pipeline::stages::write::WriteContext;
+use crate::pipeline::stages::write::restore::Tools;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::{Store, StoreError};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How many jobs are rendered at a time for each processor: some read files, others wait for a sync.
+const JOBS_PER_PROCESSOR: usize = 4;
+
+/// What rendering works with.
+pub struct RenderParts<'a> {
+    pub store: &'a dyn Store,
+    pub clock: &'a dyn Clock,
+    pub mounts: &'a BTreeMap<SourceName, Arc<Mount>>,
+    /// The kept results of a service.
+    pub results: &'a (dyn Fn(&ServiceName) -> Results + Send + Sync),
+    pub tools: &'a Tools,
+}
+
+/// What was done with a job, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderedJob {
+    pub job: JobId,
+    pub key: JobKey,
+    /// All files but those that stay as they are.
+    pub files: Vec<RenderedFile>,
+    /// Why the job was not rendered again.
+    #[serde(default)]
+    pub problem: Option<String>,
+    /// Neither the recording nor any output exists.
+    #[serde(default)]
+    pub is_gone: bool,
+}
+
+impl RenderedJob {
+    /// Whether there is nothing to tell of the job.
+    pub fn is_unchanged(&self) -> bool {
+        self.files.is_empty() && self.problem.is_none() && !self.is_gone
+    }
+}
+
+/// Renders jobs again, and returns them in their order.
+///
+/// # Errors
+/// Errors of the store. Any other failure concerns one job, and is in its answer.
+pub async fn render_jobs(
+    parts: &RenderParts<'_>,
+    jobs: Vec<Job>,
+    run: &RenderRun,
+) -> Result<Vec<RenderedJob>, StoreError> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = futures_util::stream::iter(jobs).map(|job| render_job(parts, job, run));
+    each.buffered(processors * JOBS_PER_PROCESSOR).collect::<Vec<_>>().await.into_iter().collect()
+}
+
+async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Result<RenderedJob, StoreError> {
+    let told = RenderedJob { job: job.id, key: job.key.clone(), files: Vec::new(), problem: None, is_gone: false };
+    let Some(mount) = parts.mounts.get(&job.key.source) else {
+        let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
+        return Ok(RenderedJob { problem: Some(words), ..told });
+    };
+    let Stage::Written { order, .. } = &job.stage else {
+        return Ok(RenderedJob { problem: Some(NotRendered::NotWritten.to_string()), ..told });
+    };
+    let results = Arc::new((parts.results)(&order.service));
+    let context = WriteContext {
+        store: parts.store,
+        clock: parts.clock,
+        results: &results,
+        params: &parts.tools.params,
+        syncs: &parts.tools.syncs,
+        writing: &parts.tools.writing,
+    };
+    match rerender(&context, mount, &job, run).await {
+        Ok(done) => Ok(RenderedJob { files: done.files, is_gone: done.is_gone, ..told }),
+        Err(NotRendered::Store(error)) => Err(error),
+        Err(problem) => Ok(RenderedJob { problem: Some(problem.to_string()), ..told }),
+    }
+}
