@@ -324,7 +324,14 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
         JobEvent::Intended { intent },
         JobEvent::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
         JobEvent::Fetched { audio },
-        JobEvent::Written { outputs, earlier: Vec::new(), rendered_as: None, language: None, missing: Vec::new(), unread: None },
+        JobEvent::Written {
+            outputs,
+            earlier: Vec::new(),
+            rendered_as: None,
+            language: None,
+            missing: Vec::new(),
+            unread: None,
+        },
     ];
     let mut job = job.clone();
     let mut at_each = Vec::new();

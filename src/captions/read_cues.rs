@@ -104,7 +104,9 @@ fn shown(line: &str, is_vtt: bool) -> String {
     }
     text.push_str(rest);
     if is_vtt {
-        for (escape, plain) in [("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", " "), ("&lrm;", ""), ("&rlm;", ""), ("&amp;", "&")] {
+        for (escape, plain) in
+            [("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", " "), ("&lrm;", ""), ("&rlm;", ""), ("&amp;", "&")]
+        {
             text = text.replace(escape, plain);
         }
     }
@@ -124,7 +126,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(file: &str) -> Vec<(u128, u128, String)> {
-        read_cues(file).into_iter().map(|cue| (cue.start.as_millis(), cue.end.as_millis(), cue.rows.join("|"))).collect()
+        read_cues(file)
+            .into_iter()
+            .map(|cue| (cue.start.as_millis(), cue.end.as_millis(), cue.rows.join("|")))
+            .collect()
     }
 
     #[test]

@@ -211,6 +211,8 @@ impl Job {
     /// # Errors
     /// [`IllegalTransition`] if the stage does not accept the event; the job is consumed.
     pub fn apply(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
+        // A job that is rendered again stays where it is, and so do its date and what a person acknowledged.
+        let stays = matches!(event, JobEvent::Rendered { .. }).then_some((self.since, self.acknowledged));
         match &event {
             JobEvent::Grew { stamp } => {
                 self.seen = *stamp;
@@ -283,13 +285,7 @@ impl Job {
                 self.made_from = None;
             }
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
-            // The job stays where it is, and so do its date and what a person acknowledged.
-            JobEvent::Rendered { change } => {
-                let (since, acknowledged) = (self.since, self.acknowledged);
-                self.set_outputs(change);
-                self.stage = self.stage.apply(event)?;
-                return Ok(Self { since, acknowledged, ..self });
-            }
+            JobEvent::Rendered { change } => self.set_outputs(change),
             JobEvent::Accepted { change, result } => {
                 self.set_outputs(change);
                 self.attempts = 0;
@@ -311,12 +307,11 @@ impl Job {
             _ => {}
         }
         self.stage = self.stage.apply(event)?;
-        self.acknowledged = None;
+        (self.since, self.acknowledged) = stays.unwrap_or((now, None));
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
             _ => None,
         };
-        self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
     }

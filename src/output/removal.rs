@@ -81,7 +81,10 @@ mod tests {
         fs::write(dir.path().join("b.srt"), "edited").unwrap();
         fs::create_dir(dir.path().join("c.srt")).unwrap();
         symlink("a.srt", dir.path().join("d.srt")).unwrap();
-        assert_eq!((removed("d.srt"), removed("c.srt"), removed("b.srt")), (Removed::Edited, Removed::Edited, Removed::Edited));
+        assert_eq!(
+            (removed("d.srt"), removed("c.srt"), removed("b.srt")),
+            (Removed::Edited, Removed::Edited, Removed::Edited)
+        );
         assert_eq!((removed("a.srt"), removed("a.srt")), (Removed::Done, Removed::Missing));
         assert_eq!(listing(dir.path()), ["b.srt", "c.srt", "d.srt"]);
         let gone = RootedPath::new(dir.path(), "gone");

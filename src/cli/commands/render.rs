@@ -9,9 +9,7 @@ use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protoco
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus, RenderPiece, RenderQuery};
 use crate::domain::path::RelPath;
-use crate::pipeline::stages::write::rerender::{
-    RenderChange, RenderedFile, RenderedJob, may_differ, settings_hash,
-};
+use crate::pipeline::stages::write::rerender::{RenderChange, RenderedFile, RenderedJob, may_differ, settings_hash};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -134,10 +132,13 @@ fn words(file: &RenderedFile, dry_run: bool) -> String {
         RenderChange::Restored => format!("missing; {}", done("written again")),
         RenderChange::Removed => done("removed"),
         RenderChange::Edited => {
-            "edited after scribed wrote it; it stays as it is (`scribed accept` makes it the text of its job)".to_owned()
+            "edited after scribed wrote it; it stays as it is (`scribed accept` makes it the text of its job)"
+                .to_owned()
         }
         RenderChange::Missing => "missing; it stays so (--restore writes it again)".to_owned(),
-        RenderChange::Unconfigured => "its format is not in `outputs` any more; it stays (--prune removes it)".to_owned(),
+        RenderChange::Unconfigured => {
+            "its format is not in `outputs` any more; it stays (--prune removes it)".to_owned()
+        }
         RenderChange::Unreadable => "cannot be read; it stays as it is".to_owned(),
     }
 }
@@ -189,10 +190,13 @@ impl Sum {
         let counts: String = counts.map(|change| format!(", {} {}", count(change), change.name())).collect();
         let would = if dry_run { "; nothing was changed (--dry-run)" } else { "" };
         let Self { jobs, unchanged, .. } = self;
-        context.print_line(&format!("{jobs} written jobs, {unchanged} of them unchanged; outputs{}{would}", match counts.strip_prefix(',') {
-            Some(counts) => format!(":{counts}"),
-            None => ": nothing to change".to_owned(),
-        }))?;
+        context.print_line(&format!(
+            "{jobs} written jobs, {unchanged} of them unchanged; outputs{}{would}",
+            match counts.strip_prefix(',') {
+                Some(counts) => format!(":{counts}"),
+                None => ": nothing to change".to_owned(),
+            }
+        ))?;
         if self.gone > 0 {
             let words = "have neither their recording nor outputs any more, and were left alone";
             context.print_line(&format!("{} of the jobs {words}", self.gone))?;

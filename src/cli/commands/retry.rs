@@ -107,7 +107,8 @@ impl Sum {
             ))?;
         }
         if self.accepted > 0 {
-            let words = "have a text that a person accepted: it stays, and the new result is written under another name";
+            let words =
+                "have a text that a person accepted: it stays, and the new result is written under another name";
             context.print_line(&format!("  {} of them {words}", self.accepted))?;
         }
         if declined + unknown > 0 {

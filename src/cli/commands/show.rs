@@ -57,7 +57,9 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
     for path in &edited {
-        context.print_line(&format!("  edited   {path}: it stays as it is (`scribed accept` makes it the text of the job)"))?;
+        context.print_line(&format!(
+            "  edited   {path}: it stays as it is (`scribed accept` makes it the text of the job)"
+        ))?;
     }
     print_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     print_history(context, &history)?;

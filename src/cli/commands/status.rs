@@ -63,7 +63,9 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
 /// Says that settings for outputs have changed since jobs were written.
 pub fn renderable_line(jobs: u64) -> String {
     let jobs = count(jobs, "written job");
-    format!("the settings for outputs changed for {jobs}: `scribed render --all` renders them again without cost (--dry-run shows what changes)")
+    format!(
+        "the settings for outputs changed for {jobs}: `scribed render --all` renders them again without cost (--dry-run shows what changes)"
+    )
 }
 
 async fn waiting(queue: &QueueAccess) -> Result<Waiting, CommandError> {

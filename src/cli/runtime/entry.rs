@@ -3,8 +3,8 @@
 use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
-    accept, acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, once, pause, plan,
-    reconcile, reload, render, retry, run, schema, serve, show, status, status_check, upgrade, verify,
+    accept, acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, once, pause,
+    plan, reconcile, reload, render, retry, run, schema, serve, show, status, status_check, upgrade, verify,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;

@@ -211,7 +211,10 @@ fn rerender(value: &DeValue<'_>) -> Result<Rerender, ValueError> {
     match text(value)?.as_str() {
         "manual" => Ok(Rerender::Manual),
         "auto" => Ok(Rerender::Auto),
-        _ => Err(refusal("must be \"manual\" or \"auto\"", "the default is \"manual\": `scribed render` applies changes")),
+        _ => Err(refusal(
+            "must be \"manual\" or \"auto\"",
+            "the default is \"manual\": `scribed render` applies changes",
+        )),
     }
 }
 

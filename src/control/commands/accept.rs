@@ -192,7 +192,9 @@ async fn keep(handler: &CommandHandler, job: &Job, accepted: &Accepted, text: St
     };
     let (texts, key) = (texts(handler), job.key.clone());
     let saved = blocking(move || texts.save(&key, &kept)).await;
-    saved.map_err(|error| CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted")))
+    saved.map_err(|error| {
+        CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted"))
+    })
 }
 
 fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {

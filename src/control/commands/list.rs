@@ -65,19 +65,22 @@ pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<Job
 /// Returns the paths of edited outputs, for those jobs that have some. A job whose folder is away or does not answer has
 /// none.
 async fn edited_outputs(handler: &CommandHandler, jobs: &[Job]) -> BTreeMap<JobId, Vec<RelPath>> {
-    let each = futures_util::stream::iter(jobs).map(|job| async move {
-        let mount = handler.mounts.get(&job.key.source)?;
-        mount.there().await.ok()?;
-        let known = tokio::select! {
-            biased;
-            known = rerender::look(mount, job) => known,
-            () = handler.clock.sleep(LOOK_TIME_OUT) => return None,
-        };
-        let edited = known.iter().filter(|known| known.state == FileState::Edited);
-        let paths: Vec<RelPath> = edited.map(|known| rerender::shown_path(mount, job, &known.output)).collect();
-        (!paths.is_empty()).then_some((job.id, paths))
-    });
-    each.buffered(LOOKS).filter_map(|found| async { found }).collect().await
+    let each: Vec<_> = jobs.iter().map(|job| edited_of(handler, job)).collect();
+    let found: Vec<_> = futures_util::stream::iter(each).buffered(LOOKS).collect().await;
+    found.into_iter().flatten().collect()
+}
+
+async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<RelPath>)> {
+    let mount = handler.mounts.get(&job.key.source)?;
+    mount.there().await.ok()?;
+    let known = tokio::select! {
+        biased;
+        known = rerender::look(mount, job) => known,
+        () = handler.clock.sleep(LOOK_TIME_OUT) => return None,
+    };
+    let edited = known.iter().filter(|known| known.state == FileState::Edited);
+    let paths: Vec<RelPath> = edited.map(|known| rerender::shown_path(mount, job, &known.output)).collect();
+    (!paths.is_empty()).then_some((job.id, paths))
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {

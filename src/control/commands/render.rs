@@ -54,13 +54,15 @@ pub fn parts(handler: &CommandHandler) -> RenderParts<'_> {
 
 /// A daemon that has not read the changed `jobs.toml` would render with the old settings.
 fn check_settings(handler: &CommandHandler, query: &RenderQuery) -> Result<(), CommandRefusal> {
-    let is_same = |(name, mount): (_, &std::sync::Arc<crate::source::mount::source_mount::Mount>)| {
-        query.settings.get(name).is_none_or(|read| *read == settings_hash(mount.source()))
-    };
-    if handler.mounts.iter().all(is_same) {
+    let is_same = handler
+        .mounts
+        .iter()
+        .all(|(name, mount)| query.settings.get(name).is_none_or(|read| *read == settings_hash(mount.source())));
+    if is_same {
         return Ok(());
     }
-    let words = "the daemon has not read the changed jobs.toml yet, and nothing was rendered: run `scribed reload` first";
+    let words =
+        "the daemon has not read the changed jobs.toml yet, and nothing was rendered: run `scribed reload` first";
     Err(CommandRefusal::Declined(words.to_owned()))
 }
 

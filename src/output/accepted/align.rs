@@ -96,8 +96,12 @@ fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
         if utterance.words.is_empty() {
             let parts: Vec<&str> = utterance.text.split_whitespace().collect();
             let times = shares(&parts, utterance.start, utterance.end);
-            words.extend(parts.iter().zip(times).map(|(part, (start, end))| {
-                Heard { key: key(part), start, end, confidence: utterance.confidence, utterance }
+            words.extend(parts.iter().zip(times).map(|(part, (start, end))| Heard {
+                key: key(part),
+                start,
+                end,
+                confidence: utterance.confidence,
+                utterance,
             }));
         }
         for word in &utterance.words {
@@ -209,7 +213,8 @@ mod tests {
     #[test]
     fn equal_words_keep_their_times_and_others_share_those_between() {
         let timed = times("The quick, brown\nfoxes jump!", "the quick red fox jump");
-        let of = |word: &str| timed.iter().find(|(text, ..)| text == word).map(|(_, start, end)| (*start, *end)).unwrap();
+        let of =
+            |word: &str| timed.iter().find(|(text, ..)| text == word).map(|(_, start, end)| (*start, *end)).unwrap();
         assert_eq!((of("The"), of("quick,"), of("jump!")), ((0.0, 0.5), (1.0, 1.5), (4.0, 4.5)));
         // "brown foxes" stand for "red fox", from 2.0 to 3.5.
         assert_eq!(of("brown").0, 2.0);

@@ -70,7 +70,7 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
 
 /// Returns the answer of a service, for a text that stands for a purchase.
 pub fn empty_answer(id: &str) -> Vec<u8> {
-    json!({ "id": id, "status": "done", "result": { "metadata": {}, "transcription": null } }).to_string().into_bytes()
+    json!({ "id": id, "status": "done", "result": { "metadata": {} } }).to_string().into_bytes()
 }
 
 /// Returns the service's answer in a `.json` of scribed, without scribed's own key.
@@ -148,18 +148,18 @@ fn with_transcription(raw: &[u8], transcription: &str) -> Vec<u8> {
         let Answer { result } = serde_json::from_str(answer).ok()?;
         let result = result?.get();
         let ResultPart { transcription: old } = serde_json::from_str(result).ok()?;
-        // `null` is read as no value.
-        let Some(old) = old.map(RawValue::get) else {
-            let open = offset(answer, result)? + result.find('{')? + 1;
-            let rest = answer[open..].trim_start();
-            let rest = rest.strip_prefix("\"transcription\":null").map_or(rest, |rest| rest.trim_start_matches(','));
-            let comma = if rest.starts_with('}') { "" } else { "," };
-            return Some(format!("{}\"transcription\":{transcription}{comma}{rest}", &answer[..open]));
-        };
+        let Some(old) = old.map(RawValue::get) else { return added(answer, transcription) };
         let begin = offset(answer, old)?;
         Some(format!("{}{transcription}{}", &answer[..begin], &answer[begin + old.len()..]))
     });
     replaced.map_or_else(|| raw.to_vec(), String::into_bytes)
+}
+
+/// Adds a transcription to a result without one, or with `null` in its place.
+fn added(answer: &str, transcription: &str) -> Option<String> {
+    let mut answer: Value = serde_json::from_str(answer).ok()?;
+    answer["result"]["transcription"] = serde_json::from_str(transcription).ok()?;
+    Some(answer.to_string())
 }
 
 fn offset(whole: &str, part: &str) -> Option<usize> {
@@ -203,7 +203,10 @@ mod tests {
         let raw = apply(CAPTURED.as_bytes(), &heard, Format::Srt, file).unwrap().raw;
         let record: Record<Spoken, BoundedValue> = serde_json::from_slice(&raw).unwrap();
         let said = record.result.unwrap().transcription.unwrap();
-        assert_eq!((said.transcript().text(), said.transcript().utterances[0].start), ("put right by hand".into(), 1.0));
+        assert_eq!(
+            (said.transcript().text(), said.transcript().utterances[0].start),
+            ("put right by hand".into(), 1.0)
+        );
         let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(_, file)| read_cues(file)).collect();
         assert_eq!(subtitles, vec![read_cues(file); 2]);
     }
@@ -221,7 +224,8 @@ mod tests {
         assert_eq!(of(Format::Srt, "no times"), Unusable::NoCues);
         assert!(matches!(of(Format::Json, "{\"a\":1}"), Unusable::NoResult(_)));
         assert_eq!(of(Format::Md, "text"), Unusable::Format("md"));
-        let json = format!("{},\"scribed\":{{\"program\":\"scribed 1\"}}}}", CAPTURED.trim_end().strip_suffix('}').unwrap());
+        let json =
+            format!("{},\"scribed\":{{\"program\":\"scribed 1\"}}}}", CAPTURED.trim_end().strip_suffix('}').unwrap());
         let raw = apply(b"{}", &Transcript::default(), Format::Json, &json).unwrap().raw;
         assert_eq!(serde_json::from_slice::<Value>(&raw).unwrap(), serde_json::from_str::<Value>(CAPTURED).unwrap());
     }

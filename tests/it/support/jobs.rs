@@ -88,9 +88,14 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),
         StageKind::Submitted => JobEvent::Fetched { audio: AUDIO },
-        StageKind::Fetched => {
-            JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing: Vec::new(), unread: None }
-        }
+        StageKind::Fetched => JobEvent::Written {
+            outputs: outputs(),
+            earlier: Vec::new(),
+            rendered_as: None,
+            language: None,
+            missing: Vec::new(),
+            unread: None,
+        },
         StageKind::Following => JobEvent::TookOver,
         StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,
     })

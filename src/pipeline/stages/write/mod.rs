@@ -117,7 +117,8 @@ fn os_name(output: &Output) -> OsString {
 /// Returns the files that earlier outputs of the job left beside the new ones: edited ones, and those of formats and
 /// places that are not written any more. `own` are the outputs that no other job has.
 fn earlier_outputs(job: &Job, new: &[Output], own: &[(OsString, Hash)]) -> Vec<Output> {
-    let is_own = |output: &Output| output.at.is_some() || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes());
+    let is_own =
+        |output: &Output| output.at.is_some() || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes());
     let left = job.outputs.iter().filter(|output| is_own(output)).chain(&job.earlier);
     let is_new = |output: &Output| new.iter().all(|new| (&new.name, &new.at) != (&output.name, &output.at));
     left.filter(|output| is_new(output)).cloned().collect()

@@ -185,7 +185,17 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
     let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
     let written = held
         .job
-        .apply(JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing, unread: None }, at(11))
+        .apply(
+            JobEvent::Written {
+                outputs: outputs(),
+                earlier: Vec::new(),
+                rendered_as: None,
+                language: None,
+                missing,
+                unread: None,
+            },
+            at(11),
+        )
         .unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);

@@ -64,7 +64,14 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
-    let written = JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing: missing.clone(), unread: None };
+    let written = JobEvent::Written {
+        outputs: outputs(),
+        earlier: Vec::new(),
+        rendered_as: None,
+        language: None,
+        missing: missing.clone(),
+        unread: None,
+    };
     let written = held.job.apply(written, at(5)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     case.reopen();
@@ -82,7 +89,14 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
 pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_again(case: &mut Case) {
     let written = |unread: Option<&str>| {
         let unread = unread.map(str::to_owned);
-        JobEvent::Written { outputs: outputs(), earlier: Vec::new(), rendered_as: None, language: None, missing: Vec::new(), unread }
+        JobEvent::Written {
+            outputs: outputs(),
+            earlier: Vec::new(),
+            rendered_as: None,
+            language: None,
+            missing: Vec::new(),
+            unread,
+        }
     };
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;

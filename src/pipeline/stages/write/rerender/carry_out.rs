@@ -92,14 +92,17 @@ impl Work<'_> {
             Action::Replace(output) => Some((os_name(output), output.hash)),
             _ => None,
         });
-        let hashes: Vec<Hash> = self.job.placing.iter().copied().chain(writes.iter().map(|write| Hash::of(&write.bytes))).collect();
+        let hashes: Vec<Hash> =
+            self.job.placing.iter().copied().chain(writes.iter().map(|write| Hash::of(&write.bytes))).collect();
         let ours = OwnOutputs { published: replaced.collect(), pending: hashes, relocation: None };
         let mut published = publish(self.context, self.mount, self.job, writes, ours, guard).await?.into_iter();
         let mut outputs = Vec::new();
         let mut files = Vec::new();
         for (action, change) in plan.actions.iter().zip(changes) {
             match (action, change) {
-                (Action::Keep(output) | Action::Leave(output, _) | Action::StayMissing(output), _) => outputs.push(output.clone()),
+                (Action::Keep(output) | Action::Leave(output, _) | Action::StayMissing(output), _) => {
+                    outputs.push(output.clone())
+                }
                 (_, Some((change, from))) => {
                     let Some(output) = published.next() else { continue };
                     files.push(self.file(change, &os_name(&output), from));
@@ -130,7 +133,9 @@ impl Work<'_> {
     /// Returns the names in the folder of outputs that files of the job keep.
     fn reserved(&self, plan: &RenderPlan) -> Vec<OsString> {
         let kept = plan.actions.iter().filter_map(|action| match action {
-            Action::Keep(output) | Action::Leave(output, _) | Action::Replace(output) | Action::Move(output) => Some(output),
+            Action::Keep(output) | Action::Leave(output, _) | Action::Replace(output) | Action::Move(output) => {
+                Some(output)
+            }
             Action::StayMissing(_) | Action::Restore { .. } | Action::Write => None,
         });
         let rest = plan.rest.iter().map(|(known, _)| &known.output);
@@ -238,7 +243,11 @@ impl Work<'_> {
     }
 
     /// Stores the outcome. `stayed` are files that were to be removed.
-    async fn record_end(&self, plan: &RenderPlan, (outputs, stayed): (Vec<Output>, Vec<Output>)) -> Result<(), NotRendered> {
+    async fn record_end(
+        &self,
+        plan: &RenderPlan,
+        (outputs, stayed): (Vec<Output>, Vec<Output>),
+    ) -> Result<(), NotRendered> {
         let stays = |(known, fate): &(KnownOutput, Fate)| {
             matches!(fate, Fate::Stay | Fate::Unconfigured).then(|| known.output.clone())
         };

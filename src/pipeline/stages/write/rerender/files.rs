@@ -55,7 +55,9 @@ pub async fn look(mount: &Arc<Mount>, job: &Job) -> Vec<KnownOutput> {
 /// As [`look`], in a folder of this machine. Blocks.
 pub fn look_in_folder(mount: &Mount, job: &Job) -> Vec<KnownOutput> {
     let named = named(job);
-    named.map(|(output, is_current)| known_output(job, output, is_current, hash(&path_of(mount, job, output)))).collect()
+    named
+        .map(|(output, is_current)| known_output(job, output, is_current, hash(&path_of(mount, job, output))))
+        .collect()
 }
 
 fn named(job: &Job) -> impl Iterator<Item = (&Output, bool)> {
@@ -82,4 +84,3 @@ pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
         },
     }
 }
-

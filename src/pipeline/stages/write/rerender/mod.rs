@@ -165,7 +165,10 @@ pub async fn rerender(
     let guard = context.writing.begin(job.id).ok_or(NotRendered::Moving)?;
     // Another write may have ended since the job was read.
     let now = context.store.job(job.id).await?;
-    if now.as_ref().is_none_or(|now| (&now.stage, &now.outputs, &now.placing) != (&job.stage, &job.outputs, &job.placing)) {
+    if now
+        .as_ref()
+        .is_none_or(|now| (&now.stage, &now.outputs, &now.placing) != (&job.stage, &job.outputs, &job.placing))
+    {
         return Err(NotRendered::Moving);
     }
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
@@ -206,7 +209,11 @@ async fn examine(
 }
 
 /// Returns the answer for a job whose recording and outputs are gone. Files of a folder that is away are not missing.
-async fn check_missing(mount: &Arc<Mount>, job: &Job, known: &[KnownOutput]) -> Result<Option<Rerendered>, NotRendered> {
+async fn check_missing(
+    mount: &Arc<Mount>,
+    job: &Job,
+    known: &[KnownOutput],
+) -> Result<Option<Rerendered>, NotRendered> {
     let is_missing = |known: &KnownOutput| known.state == FileState::Missing;
     if !known.iter().any(is_missing) {
         return Ok(None);
@@ -224,7 +231,9 @@ async fn check_missing(mount: &Arc<Mount>, job: &Job, known: &[KnownOutput]) -> 
 /// is as it was written, or is left alone.
 fn is_as_rendered(mount: &Mount, job: &Job, settings: &JobSettings, known: &[KnownOutput], run: &RenderRun) -> bool {
     let stays = |known: &KnownOutput| match known.state {
-        FileState::Ours(_) => known.is_current || known.is_accepted || !run.options.prune && is_unconfigured(known, settings),
+        FileState::Ours(_) => {
+            known.is_current || known.is_accepted || !run.options.prune && is_unconfigured(known, settings)
+        }
         FileState::Edited | FileState::Unreadable => true,
         FileState::Missing => known.is_current && !run.options.restore,
     };
@@ -263,8 +272,7 @@ async fn wanted_outputs(
 ) -> Result<(Vec<WantedOutput>, Vec<Pending>), NotRendered> {
     let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRendered::NotWritten) };
     let set = Job { making: Some(Box::new(settings.record(job))), ..job.clone() };
-    let rendered =
-        render_kept_result(context, mount.source(), &set, order, transcription, context.clock.now()).await?;
+    let rendered = render_kept_result(context, mount.source(), &set, order, transcription, context.clock.now()).await?;
     let rendered = rendered.ok_or(NotRendered::NoResult(job.id))?;
     Ok(rendered.wanted.into_iter().filter_map(named).unzip())
 }

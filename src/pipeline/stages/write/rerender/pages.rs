@@ -60,8 +60,9 @@ pub async fn render_jobs(
     run: &RenderRun,
 ) -> Result<Vec<RenderedJob>, StoreError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let each = futures_util::stream::iter(jobs).map(|job| render_job(parts, job, run));
-    each.buffered(processors * JOBS_PER_PROCESSOR).collect::<Vec<_>>().await.into_iter().collect()
+    let each: Vec<_> = jobs.into_iter().map(|job| render_job(parts, job, run)).collect();
+    let done: Vec<_> = futures_util::stream::iter(each).buffered(processors * JOBS_PER_PROCESSOR).collect().await;
+    done.into_iter().collect()
 }
 
 async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Result<RenderedJob, StoreError> {
