@@ -89,7 +89,10 @@ async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Opt
     };
     let service = handler.routing.service_of(&job.route_key()).clone();
     // No request has these parameters: a person's text is never taken for what a service would say.
-    let params = Hash::of(b"accepted");
+    let files = Arc::clone(&handler.writing.params);
+    let params = blocking(move || files.keep(br#"{"accepted":true}"#)).await.map_err(|error| {
+        CommandRefusal::Declined(format!("cannot write to the state directory: {error}; nothing was accepted"))
+    })?;
     let tag: String = job.key.tag().0.iter().map(|byte| format!("{byte:02x}")).collect();
     let transcription = TranscriptionId::accepted(tag);
     Ok(Some(AcceptedResult { order: PurchaseKey { service, content, params }, transcription }))

@@ -86,22 +86,18 @@ impl Work<'_> {
             return Ok(told_of_rest(self.mount, self.job, &plan));
         }
         let writes = self.writes(&plan, pending);
-        self.announce(&writes, &plan).await?;
         let changes: Vec<_> = plan.actions.iter().map(written).collect();
-        let replaced = plan.actions.iter().filter_map(|action| match action {
-            Action::Replace(output) => Some((os_name(output), output.hash)),
-            _ => None,
-        });
-        let hashes: Vec<Hash> =
-            self.job.placing.iter().copied().chain(writes.iter().map(|write| Hash::of(&write.bytes))).collect();
-        let ours = OwnOutputs { published: replaced.collect(), pending: hashes, relocation: None };
-        let mut published = publish(self.context, self.mount, self.job, writes, ours, guard).await?.into_iter();
+        let mut published = match writes.is_empty() {
+            true => Vec::new(),
+            false => self.publish(&plan, writes, guard).await?,
+        }
+        .into_iter();
         let mut outputs = Vec::new();
         let mut files = Vec::new();
         for (action, change) in plan.actions.iter().zip(changes) {
             match (action, change) {
                 (Action::Keep(output) | Action::Leave(output, _) | Action::StayMissing(output), _) => {
-                    outputs.push(output.clone())
+                    outputs.push(output.clone());
                 }
                 (_, Some((change, from))) => {
                     let Some(output) = published.next() else { continue };
@@ -114,14 +110,34 @@ impl Work<'_> {
         self.record_published(&plan, &outputs).await?;
         let stayed = self.remove(&plan).await?;
         files.extend(told_of_rest(self.mount, self.job, &plan));
-        // A file that was edited in the moment in which it was to be removed stays.
+        // A file that was edited in the moment in which it was to be removed stays, and so does every object of a bucket.
+        let is_in_bucket = matches!(self.mount.storage(), Storage::Bucket(_));
+        let change = if is_in_bucket { RenderChange::Unconfigured } else { RenderChange::Edited };
         for output in &stayed {
             let path = super::shown_path(self.mount, self.job, output);
             files.retain(|file| !(file.change == RenderChange::Removed && file.path == path));
-            files.push(RenderedFile { change: RenderChange::Edited, path, from: None });
+            files.push(RenderedFile { change, path, from: None });
         }
         self.record_end(&plan, (outputs, stayed)).await?;
         Ok(files)
+    }
+
+    /// Stores the hashes of the outputs, and publishes them. Returns them in their order.
+    async fn publish(
+        &self,
+        plan: &RenderPlan,
+        writes: Vec<Pending>,
+        guard: WriteGuard,
+    ) -> Result<Vec<Output>, NotRendered> {
+        self.announce(&writes, plan).await?;
+        let replaced = plan.actions.iter().filter_map(|action| match action {
+            Action::Replace(output) => Some((os_name(output), output.hash)),
+            _ => None,
+        });
+        let new = writes.iter().map(|write| Hash::of(&write.bytes));
+        let pending = self.job.placing.iter().copied().chain(new).collect();
+        let ours = OwnOutputs { published: replaced.collect(), pending, relocation: None };
+        Ok(publish(self.context, self.mount, self.job, writes, ours, guard).await?)
     }
 
     fn file(&self, change: RenderChange, name: &OsStr, from: Option<&Output>) -> RenderedFile {

@@ -116,11 +116,17 @@ pub fn decide(
     options: RenderOptions,
 ) -> RenderPlan {
     let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
-    // Outputs that have a name that they may keep are matched first: no other output takes their file.
-    let mut own: Vec<Option<KnownOutput>> =
-        wanted.iter().map(|wanted| take(&mut rest, |known| keeps_name(known, wanted, at))).collect();
+    // Outputs that have a name that they may keep are matched first: no other output takes their file. A process that was
+    // killed may have published one without recording it as an output.
+    let mut own: Vec<Option<KnownOutput>> = wanted
+        .iter()
+        .map(|wanted| {
+            take(&mut rest, |known| known.is_current && keeps_name(known, wanted, at))
+                .or_else(|| take(&mut rest, |known| is_published(known, wanted, at)))
+        })
+        .collect();
     for (wanted, own) in wanted.iter().zip(&mut own).filter(|(_, own)| own.is_none()) {
-        *own = take(&mut rest, |known| format_of(name(known)) == Some(wanted.format));
+        *own = take(&mut rest, |known| known.is_current && format_of(name(known)) == Some(wanted.format));
     }
     let actions = wanted.iter().zip(own).map(|(wanted, own)| match own {
         Some(own) => action(wanted, own, at, options),
@@ -144,9 +150,14 @@ fn keeps_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) 
     known.output.at.as_ref() == at && wanted.names.iter().any(|wanted| wanted == name(known))
 }
 
-/// Takes the first current output that fits.
+/// Whether the file is the wanted one already.
+fn is_published(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
+    known.state == FileState::Ours(wanted.hash) && !known.is_shared && keeps_name(known, wanted, at)
+}
+
+/// Takes the first file that fits.
 fn take(rest: &mut [Option<KnownOutput>], fits: impl Fn(&KnownOutput) -> bool) -> Option<KnownOutput> {
-    rest.iter_mut().find(|known| known.as_ref().is_some_and(|known| known.is_current && fits(known)))?.take()
+    rest.iter_mut().find(|known| matches!(known, Some(known) if fits(known)))?.take()
 }
 
 fn action(wanted: &WantedOutput, known: KnownOutput, at: Option<&RelPath>, options: RenderOptions) -> Action {
@@ -247,6 +258,14 @@ mod tests {
         let accepted = KnownOutput { is_accepted: true, ..earlier("old.srt", is_ours) };
         assert_eq!(fate(accepted, true), Fate::Stay, "what a person accepted is never removed");
         assert_eq!(fate(KnownOutput { is_shared: true, ..earlier("old.srt", is_ours) }, true), Fate::Forget);
+    }
+
+    #[test]
+    fn what_a_killed_process_published_is_the_output() {
+        let published = KnownOutput { is_current: false, ..ours("talk.srt", "new") };
+        let plan = decide(&srt("new"), vec![ours("old.srt", "new"), published], None, RenderOptions::default());
+        assert!(matches!(&plan.actions[0], Action::Keep(output) if output.name == RelPath::new("talk.srt")));
+        assert_eq!(plan.rest[0].1, Fate::Remove);
     }
 
     #[test]
