@@ -85,8 +85,8 @@ pub async fn restore(
         rendered.wanted.into_iter().map(|mut one| (format(one.candidates.next()), Some(one.bytes))).collect();
     for output in missing {
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
-        let wanted = format_of(&name);
-        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && *format == wanted);
+        let wanted_format = format_of(&name);
+        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && *format == wanted_format);
         let bytes =
             bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
         let hash = Hash::of(&bytes);
