@@ -13,7 +13,7 @@ use scribed::domain::path::RelPath;
 use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
 use scribed::domain::token::{PurchaseKey, Token};
 use scribed::output::results::Results;
-use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lifecycle};
+use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lease, Lifecycle};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::fs::File;
@@ -145,14 +145,16 @@ impl Walk {
             .map(|claimed| tokio::spawn(walk(Arc::clone(&self.store), claimed.clone(), begin)))
             .collect();
         let mut done = 0;
-        for walker in walkers {
-            done += walker.await.unwrap();
+        for (walker, claimed) in walkers.into_iter().zip(&mut self.claimed) {
+            let (steps, lease) = walker.await.unwrap();
+            done += steps;
+            claimed.lease = lease;
         }
         self.rate.add(done, begin);
     }
 }
 
-async fn walk(store: Arc<QueueStore>, claimed: Claimed, begin: Instant) -> u32 {
+async fn walk(store: Arc<QueueStore>, claimed: Claimed, begin: Instant) -> (u32, Lease) {
     let (round, mut lease, mut done) = (round(&claimed.job, Vec::new()), claimed.lease, 0);
     while begin.elapsed() < SLICE {
         for job in &round {
@@ -161,7 +163,7 @@ async fn walk(store: Arc<QueueStore>, claimed: Claimed, begin: Instant) -> u32 {
             done += 1;
         }
     }
-    done
+    (done, lease)
 }
 
 fn backlog(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
@@ -330,6 +332,7 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
             rendered_as: None,
             language: None,
             missing: Vec::new(),
+            parts: Vec::new(),
             unread: None,
         },
     ];

@@ -1,15 +1,38 @@
 //! Captions: what of a transcript is shown when, and the formats in which that is written. Pure, and used on both sides:
 //! for the files beside the recordings and by the embedded service. Start reading at `layout.rs`.
 
+mod ass;
+mod check;
 mod cue;
+mod file_text;
+mod filled;
+mod fix;
+mod guided;
 mod layout;
-mod read_cues;
+pub(crate) mod markup;
+mod markup_spans;
+mod measure;
+mod parse;
+mod phrases;
+mod piece;
+mod profile;
+mod rows;
+mod segment;
 mod srt;
 mod timed_tokens;
+mod timing;
+mod ttml;
 mod vtt;
+mod write;
 
+pub use ass::ass;
+pub use check::{CaptionRule, Violation, check};
 pub use cue::Cue;
-pub use layout::{Layout, lay_out};
-pub use read_cues::read_cues;
+pub use fix::fix;
+pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};
+pub use measure::LineUnit;
+pub use parse::{CaptionFile, CaptionFormat, FileCue, Unread};
+pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
+pub use ttml::ttml;
 pub use vtt::{note_block, vtt};

@@ -76,21 +76,21 @@ fn tokens(text: &str) -> Tokens {
 }
 
 /// Whether `c` separates words and is not shown. No-break spaces are part of a word: French writes one before `!`.
-fn separates(c: char) -> bool {
+pub(super) fn separates(c: char) -> bool {
     let joins = matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}');
     (c.is_whitespace() || c.is_control() || c == '\u{feff}') && !joins
 }
 
 /// Whether no row may break between these two characters. This is the short form of the Japanese rules (JIS X 4051): no
 /// row begins with a closing mark, none ends with an opening one.
-fn stay_together(left: char, right: char) -> bool {
+pub(super) fn stay_together(left: char, right: char) -> bool {
     let may_break = breaks_anywhere(left) || breaks_anywhere(right);
     !may_break || clings_to_previous(right) || clings_to_next(left)
 }
 
 /// Whether the script of `c` writes words without spaces: Thai, Lao, Myanmar, Khmer, kana and
 /// the Chinese characters with their punctuation and full-width forms.
-fn breaks_anywhere(c: char) -> bool {
+pub(super) fn breaks_anywhere(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3000}'..='\u{312f}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{9fff}'

@@ -11,9 +11,15 @@ pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
     }
     for (i, cue) in cues.iter().enumerate() {
         let times = format!("{} --> {}", time(cue.start, '.'), time(cue.end, '.'));
-        let _ = writeln!(file, "\n{}\n{times}\n{}", i + 1, escape_vtt(&cue.rows.join("\n")));
+        let (voice, text) = (voice(cue.speaker), escape_vtt(&cue.rows.join("\n")));
+        let _ = writeln!(file, "\n{}\n{times}\n{voice}{text}", i + 1);
     }
     file
+}
+
+/// Returns the tag that says who speaks; its span ends with the cue (W3C WebVTT, "WebVTT cue voice span").
+fn voice(speaker: Option<u32>) -> String {
+    speaker.map_or(String::new(), |number| format!("<v Speaker {}>", u64::from(number) + 1))
 }
 
 /// Returns a WebVTT comment block with its last line end. Empty lines would end the block and an arrow would make it a
@@ -27,6 +33,6 @@ pub fn note_block(note: &str) -> String {
     block
 }
 
-fn escape_vtt(text: &str) -> String {
+pub(super) fn escape_vtt(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,6 +1,8 @@
 //! The command line.
 
+use crate::captions::Profile;
 use crate::domain::format::Format;
+use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::names::Timestamp;
 use crate::manifests::format::cells;
 use crate::wire::record::Status;
@@ -126,8 +128,12 @@ pub enum Command {
     Man(ManArgs),
     /// Print a page of the documentation, or the list of its topics
     Manual(ManualArgs),
+    /// Compare caption files with published rules, and repair them
+    Captions(CaptionsArgs),
     /// Run the embedded transcription service for other machines
     Serve(ServeArgs),
+    /// Move the queue into another state directory: export it into a file, import it from there
+    State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
     Upgrade(UpgradeArgs),
 }
@@ -281,6 +287,13 @@ pub struct OnceArgs {
     /// Process only the files of this plan (`scribed plan --save`), if they are unchanged; nothing else is bought
     #[arg(long, value_name = "FILE", conflicts_with = "rebuild")]
     pub plan: Option<PathBuf>,
+    /// Buy at most this many transcriptions in this pass; the other recordings wait for the next one
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<usize>,
+    /// Process only recordings whose paths, relative to their source's folder, match this pattern, as 2024/**/*.mp4;
+    /// may be repeated. Nothing is changed for the others
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
 }
 
 /// `scribed status`.
@@ -368,6 +381,9 @@ pub struct PlanArgs {
     /// Show the request for this file, and where each part of it comes from
     #[arg(long, value_name = "PATH")]
     pub explain: Option<PathBuf>,
+    /// Plan only recordings whose paths, relative to their source's folder, match this pattern; may be repeated
+    #[arg(long, value_name = "GLOB", conflicts_with = "explain")]
+    pub only: Vec<String>,
     /// List every file and what `once` would do with it
     #[arg(long)]
     pub list: bool,
@@ -408,11 +424,21 @@ fn channels(text: &str) -> Result<u64, String> {
 #[derive(Debug, Args)]
 pub struct RetryArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written"], conflicts_with_all = ["failed", "written"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written", "incomplete"], conflicts_with_all = ["failed", "written", "incomplete"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
+    /// All jobs that are incomplete and not acknowledged: buys their transcriptions again, as jobs.toml says now.
+    /// Shows the cost first, and asks
+    #[arg(long, conflicts_with_all = ["failed", "written", "pay_again"])]
+    pub incomplete: bool,
+    /// With --incomplete, only jobs that lack this enrichment, as diarization or translation; may be repeated
+    #[arg(long, value_name = "NAME", requires = "incomplete", value_parser = enrichment)]
+    pub enrichment: Vec<Enrichment>,
+    /// With --incomplete, do not ask
+    #[arg(short = 'y', long, requires = "incomplete")]
+    pub yes: bool,
     /// All jobs whose outputs are written; requires --fresh
     #[arg(long, requires = "fresh", conflicts_with = "failed")]
     pub written: bool,
@@ -539,6 +565,63 @@ pub struct CostArgs {
     pub csv: bool,
 }
 
+/// `scribed captions`.
+#[derive(Debug, Args)]
+pub struct CaptionsArgs {
+    /// What to do with the files
+    #[command(subcommand)]
+    pub order: CaptionsCommand,
+}
+
+/// What is done with caption files. No queue and no service is used.
+#[derive(Debug, Subcommand)]
+pub enum CaptionsCommand {
+    /// Show what in caption files breaks the rules of a profile; exit code 1 if anything does
+    Check(CaptionsCheckArgs),
+    /// Repair caption files without changing a word: lines, durations, gaps, overlaps, order
+    Fix(CaptionsFixArgs),
+}
+
+/// Which rules count.
+#[derive(Debug, Args)]
+pub struct CaptionRuleArgs {
+    /// Published rules: default, netflix, bbc, vertical, amazon or arte. Otherwise [captions] of the configuration file
+    /// if there is one, else `default`
+    #[arg(long, value_name = "NAME", value_parser = caption_profile)]
+    pub profile: Option<Profile>,
+    /// Language of the captions, as `en`; otherwise that in a file's name, as in talk.en.srt
+    #[arg(long, value_name = "CODE")]
+    pub language: Option<String>,
+}
+
+/// `scribed captions check`.
+#[derive(Debug, Args)]
+pub struct CaptionsCheckArgs {
+    /// SubRip, WebVTT, ASS or TTML files
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Which rules count
+    #[command(flatten)]
+    pub rules: CaptionRuleArgs,
+}
+
+/// `scribed captions fix`.
+#[derive(Debug, Args)]
+pub struct CaptionsFixArgs {
+    /// SubRip or WebVTT files; ASS and TTML with --output FILE.srt or FILE.vtt
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Which rules count
+    #[command(flatten)]
+    pub rules: CaptionRuleArgs,
+    /// File for the result, which is replaced; without this and --in-place the result goes to stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "in_place")]
+    pub output: Option<PathBuf>,
+    /// Replace each file that changes; the original stays as FILE.bak, unless that exists
+    #[arg(long)]
+    pub in_place: bool,
+}
+
 /// `scribed init`.
 #[derive(Debug, Args)]
 pub struct Init {
@@ -571,6 +654,32 @@ pub struct ManArgs {
     pub to: Option<PathBuf>,
 }
 
+/// `scribed state`.
+#[derive(Debug, Args)]
+pub struct StateArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: StateCommand,
+}
+
+/// Commands about the whole queue.
+#[derive(Debug, Subcommand)]
+pub enum StateCommand {
+    /// Write jobs, purchases, costs and pauses into a new file, as JSON lines; a name that ends with .gz compresses it.
+    /// No daemon may run
+    Export(StateFileArgs),
+    /// Read such a file into an empty queue. Before anything is bought, the services' lists are read. No daemon may run
+    Import(StateFileArgs),
+}
+
+/// `scribed state export` and `scribed state import`.
+#[derive(Debug, Args)]
+pub struct StateFileArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
 /// `scribed upgrade`.
 #[derive(Debug, Args)]
 pub struct UpgradeArgs {
@@ -579,10 +688,21 @@ pub struct UpgradeArgs {
     pub files: Vec<PathBuf>,
 }
 
+fn caption_profile(text: &str) -> Result<Profile, String> {
+    let names = Profile::NAMES.join(", ");
+    Profile::parse(text).ok_or_else(|| format!("no profile has this name; the profiles are {names}"))
+}
+
 fn fault_kind(text: &str) -> Result<String, String> {
     let names = crate::domain::fault::FaultKind::NAMES;
     let known = names.contains(&text).then(|| text.to_owned());
     known.ok_or_else(|| format!("no fault kind has this name; the kinds are {}", names.join(", ")))
+}
+
+fn enrichment(text: &str) -> Result<Enrichment, String> {
+    let names = || Enrichment::ALL.map(Enrichment::name).join(", ");
+    let named = Enrichment::ALL.into_iter().find(|one| one.name() == text);
+    named.ok_or_else(|| format!("no enrichment has this name; the enrichments are {}", names()))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -9,6 +9,7 @@ use super::template::capture::Capture;
 use super::template::name_as::NameTemplate;
 use super::template::text::{Template, Templates};
 use crate::backpressure::poll_schedule::Poll;
+use crate::captions::CaptionRules;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, SourceName};
@@ -60,6 +61,8 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.
     pub serve: ServeConfig,
+    /// How captions are laid out where no source says otherwise.
+    pub captions: CaptionRules,
     /// The sources; never empty, except for `scribed serve`.
     pub sources: Vec<Source>,
     /// Settings that are accepted, as by earlier releases, but have no useful effect.
@@ -319,11 +322,30 @@ pub struct Source {
     pub name_as: NameTemplate,
     /// When outputs are rendered again after their settings have changed.
     pub rerender: Rerender,
+    /// How captions are laid out that the service did not send.
+    pub captions: CaptionRules,
+    /// Further names, owner, group and mode of the outputs.
+    pub output_files: OutputFiles,
     /// The folder for outputs, absolute; below it they have the recordings' relative paths. `None`: beside the
     /// recordings.
     pub output_folder: Option<PathBuf>,
     /// What all sources share.
     pub shared: Arc<SourceDefaults>,
+}
+
+/// Further names, owner, group and mode of a source's outputs. `None` means as the recording has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutputFiles {
+    /// Whether SubRip subtitles are also written without a language in their names.
+    pub also_plain: bool,
+    /// Whether names are valid on Windows, and differ by more than the case of letters.
+    pub portable_names: bool,
+    /// The number of a user.
+    pub owner: Option<u32>,
+    /// The number of a group.
+    pub group: Option<u32>,
+    /// Permissions; the owner may read and write, and nobody may execute.
+    pub mode: Option<u32>,
 }
 
 impl Source {

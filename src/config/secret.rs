@@ -104,11 +104,11 @@ fn from_env(name: &str, env: Env<'_>) -> Result<String, (String, String)> {
 
 fn from_file(path: &Path) -> Result<String, (String, String)> {
     let shown = path.display();
-    let told = |why: String| {
+    let unreadable = |why: String| {
         (format!("cannot read the key file `{shown}`: {why}"), "write one line into it that is the key".to_owned())
     };
     let failed = |error: &std::io::Error| {
-        let (mut what, _) = told(describe_error(error, path));
+        let (mut what, _) = unreadable(describe_error(error, path));
         let fix = match error.kind() {
             ErrorKind::NotFound => {
                 what = format!("the key file `{shown}` does not exist");
@@ -126,7 +126,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
     let file = File::open(path).map_err(|error| failed(&error))?;
     let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
     if length as u64 > LONGEST {
-        return Err(told("it is too long for a key".to_owned()));
+        return Err(unreadable("it is too long for a key".to_owned()));
     }
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())

@@ -13,6 +13,7 @@ use super::starter::starter;
 use super::template::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
 use super::template::overlay::Overlay;
 use super::template::variables::{TemplateScope, TemplateUser, Vars};
+use crate::captions::{CaptionRules, Profile};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
@@ -43,6 +44,31 @@ fn with_source(text: &str) -> String {
 
 fn default_of(config: &Config) -> &ServiceConfig {
     &config.services[&ServiceName::new(ServiceName::DEFAULT)]
+}
+
+#[test]
+fn a_source_changes_what_captions_says() {
+    let text = "[captions]\nprofile = \"netflix\"\nreading_speed = 15.5\nminimum_gap = \"80ms\"\n\
+                [[source]]\nfolder = \"a\"\ncaptions = { lines = 3 }\n\
+                [[source]]\nfolder = \"b\"\ncaptions = { profile = \"bbc\" }\n[[source]]\nfolder = \"c\"\n";
+    let config = read(text).unwrap();
+    let all = CaptionRules {
+        reading_speed: Some(15.5),
+        minimum_gap: Some(Duration::from_millis(80)),
+        ..CaptionRules::of(Profile::Netflix)
+    };
+    let rules: Vec<CaptionRules> = config.sources.iter().map(|source| source.captions).collect();
+    let three = CaptionRules { lines: Some(3), ..all };
+    assert_eq!((config.captions, rules), (all, vec![three, CaptionRules::of(Profile::Bbc), all]));
+    assert_eq!(read("[[source]]\nfolder = \"a\"\n").unwrap().captions, CaptionRules::default());
+}
+
+#[test]
+fn captions_that_cannot_be() {
+    insta::assert_snapshot!(with_source(
+        "captions = { profile = \"netflicks\", lines = 0, reading_speed = \"fast\", minimum_duration = \"9s\" }\n"
+    ));
+    insta::assert_snapshot!(with_source("captions = { maximum_duration = \"500ms\", open_gap = 3 }\n"));
 }
 
 #[test]
@@ -599,7 +625,7 @@ fn a_bad_name() {
     3 | name_as = "{{ stem }}.srt"
       |           ^^^^^^^^^^^^^^^^
       |
-      = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
+      = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"; for media players write one of "plex", "jellyfin", "kodi"
 
     error: `source.name_as` uses `steem`, which does not exist
      --> jobs.toml:6:11
@@ -962,7 +988,7 @@ fn built(text: &str) -> Result<NameTemplate, super::load::toml_reader::ValueErro
     let user =
         TemplateUser { source: String::new(), template: None, groups: ["shelf".to_owned()].into(), has_rows: false };
     let scope = TemplateScope { users: vec![user], ..TemplateScope::default() };
-    NameTemplate::build(text, &scope, &scope.users[0])
+    NameTemplate::build(text, false, &scope, &scope.users[0])
 }
 
 #[test]

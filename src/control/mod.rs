@@ -14,4 +14,5 @@ pub(crate) mod last_pass;
 pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;
+pub(crate) mod state_file;
 pub(crate) mod transport;

@@ -16,6 +16,7 @@ use crate::domain::clock_ahead::LongestWaits;
 use crate::domain::hint::AddressSeal;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::routing::ServiceRouting;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
@@ -273,6 +274,7 @@ impl Daemon {
         let setup = self.setup();
         let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
         let scans = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
+        let setup = &setup;
         let scans = scans.map(|(name, mount, lists)| async move {
             mount.claimed().await;
             let admitted = || self.engines.nudge();
@@ -291,7 +293,9 @@ impl Daemon {
                     Scanned { files, is_folder_present: there, admitted: looked.admitted, ..Scanned::default() },
                 ));
             }
-            let scan = FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
+            let is_selected = |path: &RelPath| selects(setup, path);
+            let scan =
+                FolderScan { mount, store, clock, admitted: &admitted, on_folder: None, only: Some(&is_selected) };
             let scanned = scan.scan_all().await?;
             if scanned.is_folder_present {
                 wake_jobs::resume_waiting_for_folder(mount.source(), store, clock).await?;
@@ -315,8 +319,10 @@ impl Daemon {
     pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
         let admitted = || self.engines.nudge();
         let (store, clock) = (&*self.store, &*self.clock);
-        let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
         let setup = self.setup();
+        let is_selected = |path: &RelPath| selects(&setup, path);
+        let only: Option<&(dyn Fn(&RelPath) -> bool + Sync)> = Some(&is_selected);
+        let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None, only };
         futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
         let context =
             passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: setup.budget_gate.allowlist() };
@@ -613,6 +619,12 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
     } else {
         sled::open_at(&config.state, Some(clock.now()))
     }
+}
+
+/// Whether the limits of the pass select a path; without limits they select all.
+fn selects(setup: &Setup, path: &RelPath) -> bool {
+    let only = setup.budget_gate.pass_limits().and_then(|limits| limits.only.as_ref());
+    only.is_none_or(|only| only.has_path(path.as_bytes()))
 }
 
 /// Returns the longest waits that this configuration allows.

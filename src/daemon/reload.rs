@@ -5,13 +5,13 @@ use super::source_rename::Renames;
 use super::{Daemon, DaemonError, Setup};
 use crate::config::model::{Callback, Config, ServeConfig, WebhookConfig};
 use crate::control::transport::protocol::RemovedSource;
+use crate::domain::count::count;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
 use crate::server::http::tls::CertificateCheck;
 use crate::store::contract::StoreError;
 use crate::tls::pair::PairFiles;
-use std::fmt::Display;
 use std::sync::Arc;
 
 /// What a reload has changed, one text for each change.
@@ -91,8 +91,9 @@ impl Daemon {
             let open = counts.total() - ended;
             if open > 0 {
                 words.push(format!(
-                    "jobs.toml has no service `{service}` any more, but {open} jobs use it: keep the service \
-                     until they have ended (`scribed status` counts them)"
+                    "jobs.toml has no service `{service}` any more, but the queue has {} for it: keep the service \
+                     until they have ended (`scribed status` counts them)",
+                    count(open, "open job")
                 ));
             }
         }
@@ -132,7 +133,7 @@ fn embedded_settings(serve: &ServeConfig) -> impl PartialEq + use<> {
 fn describe_changes(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
     let sources = |config: &Config| config.sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>();
     let services = |config: &Config| config.services.keys().map(ToString::to_string).collect::<Vec<_>>();
-    let mut words = vec![format!("{} is in effect: {}", new.file.display(), counted(new.sources.len(), "source"))];
+    let mut words = vec![format!("{} is in effect: {}", new.file.display(), count(new.sources.len() as u64, "source"))];
     let carried = |(old, new): &(SourceName, SourceName)| {
         format!("the source {old} is now called {new}: its jobs keep their state, and nothing is bought again")
     };
@@ -149,10 +150,6 @@ fn describe_changes(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
         );
     }
     words
-}
-
-fn counted(count: usize, what: impl Display) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 #[cfg(test)]

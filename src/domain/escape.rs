@@ -50,8 +50,16 @@ pub fn json(text: &str) -> Cow<'_, str> {
 /// Escapes a cell of a table for spreadsheets: like [`line()`], and no spreadsheet takes the cell for a formula.
 pub fn cell(text: &str) -> Cow<'_, str> {
     match line(text) {
-        formula if formula.starts_with(['=', '+', '-', '@']) => Cow::Owned(format!("'{formula}")),
-        plain => plain,
+        Cow::Borrowed(plain) => formula_free(plain),
+        Cow::Owned(escaped) => Cow::Owned(formula_free(&escaped).into_owned()),
+    }
+}
+
+/// Returns the text, with an apostrophe before it if a spreadsheet would take it for a formula.
+pub fn formula_free(text: &str) -> Cow<'_, str> {
+    match text.starts_with(['=', '+', '-', '@']) {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
     }
 }
 

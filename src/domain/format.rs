@@ -146,6 +146,11 @@ impl Format {
         names
     };
 
+    /// Whether a player shows it over the picture.
+    pub fn is_subtitles(self) -> bool {
+        matches!(self, Self::Srt | Self::Vtt | Self::Ttml | Self::Ass)
+    }
+
     /// What is written where nothing is configured.
     pub const DEFAULT: [Self; 4] = [Self::Txt, Self::Srt, Self::Vtt, Self::Json];
 
@@ -214,6 +219,27 @@ impl Format {
             Self::Moderation => Content::Enrichment(E::Moderation),
             Self::Names => Content::Enrichment(E::NameConsistency),
         }
+    }
+
+    /// The names of the columns, if the output is a table or a list of objects.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::WordsJsonl
+            | Self::WordsTsv
+            | Self::WordsCsv
+            | Self::UtterancesJsonl
+            | Self::UtterancesTsv
+            | Self::UtterancesCsv => &["start", "end", "speaker", "channel", "language", "confidence", "text"],
+            Self::Entities => &["start", "end", "kind", "text"],
+            Self::Sentiment => &["start", "end", "speaker", "channel", "sentiment", "emotion", "text"],
+            _ => &[],
+        }
+    }
+
+    /// The kind of the output with this file name: the longest extension counts, so that `talk.times.txt` is no `txt`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let has_ext = |format: &Self| name.strip_suffix(format.ext()).is_some_and(|rest| rest.ends_with('.'));
+        Self::ALL.into_iter().filter(has_ext).max_by_key(|format| format.ext().len())
     }
 
     /// The kind of this name in `outputs`.

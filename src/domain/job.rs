@@ -3,7 +3,7 @@
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing_enrichment::{MissingPart, join_names};
+use crate::domain::missing_enrichment::{MissingPart, PartOutcome, RequestedPart, group_by_outcome, join_names};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::output_text::{Accepted, OutputChange, RenderedAs};
 use crate::domain::path::RelPath;
@@ -146,6 +146,9 @@ pub struct Job {
     /// releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPart>,
+    /// What became of each requested part when the outputs were made. Also empty in records of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<RequestedPart>,
     /// What of the service's answer could not be read when the outputs were made, as text. Also `None` in records of
     /// older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,6 +200,7 @@ impl Job {
             row: None,
             language: None,
             missing: Vec::new(),
+            parts: Vec::new(),
             unread: None,
             bought_at: None,
             acknowledged: None,
@@ -274,11 +278,12 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
-            JobEvent::Written { outputs, earlier, rendered_as, language, missing, unread } => {
+            JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread } => {
                 self.outputs.clone_from(outputs);
                 self.earlier.clone_from(earlier);
                 self.rendered_as.clone_from(rendered_as);
                 self.missing.clone_from(missing);
+                self.parts.clone_from(parts);
                 self.unread.clone_from(unread);
                 self.language.clone_from(language);
                 self.placing.clear();
@@ -409,6 +414,23 @@ impl Job {
         (self.is_written() && !self.missing.is_empty()).then(|| join_names(&self.missing))
     }
 
+    /// Returns what became of each requested part. Records of older releases know only what is missing. Empty if
+    /// the outputs are not written.
+    pub fn requested_parts(&self) -> Vec<RequestedPart> {
+        match self.parts.as_slice() {
+            _ if !self.is_written() => Vec::new(),
+            [] => self.missing.iter().map(known_by_older_release).collect(),
+            parts => parts.to_vec(),
+        }
+    }
+
+    /// Groups the requested parts by what became of them: `done: diarization; failed: translation fr (no model)`.
+    /// `None` if nothing was requested, or if the outputs are not written.
+    pub fn outcomes(&self) -> Option<String> {
+        let parts = self.requested_parts();
+        (!parts.is_empty()).then(|| group_by_outcome(&parts))
+    }
+
     /// Returns what the outputs lack because it could not be read. `None` if nothing, or if they are not written.
     pub fn unread(&self) -> Option<&str> {
         self.unread.as_deref().filter(|_| self.is_written())
@@ -443,4 +465,11 @@ impl Job {
         self.fault = fault;
         self
     }
+}
+
+/// A part of which an older release recorded only that it is missing. A service gives words only for a failure.
+fn known_by_older_release(missing: &MissingPart) -> RequestedPart {
+    let MissingPart { enrichment, language, words } = missing.clone();
+    let outcome = if words.is_some() { PartOutcome::Failed } else { PartOutcome::Missing };
+    RequestedPart { enrichment, language, outcome, words }
 }

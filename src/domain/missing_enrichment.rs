@@ -1,4 +1,4 @@
-//! What was requested of a transcription and is missing in its result.
+//! What was requested of a transcription, what became of each part of it, and what is missing in the result.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -91,10 +91,101 @@ pub struct MissingPart {
 
 impl fmt::Display for MissingPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.language {
-            Some(language) => write!(f, "{} {language}", self.enrichment.name()),
-            None => f.write_str(self.enrichment.name()),
+        f.write_str(&part_name(self.enrichment, self.language.as_deref()))
+    }
+}
+
+/// What became of a requested part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartOutcome {
+    /// It is in the result.
+    Done,
+    /// It was done and there is nothing to say: `is_empty`, or a recording without speech.
+    Empty,
+    /// The service reports that it failed.
+    Failed,
+    /// It is not in the result, and the service does not say that it failed.
+    Missing,
+}
+
+impl PartOutcome {
+    /// All outcomes, in the order in which people read of them.
+    pub const ALL: [Self; 4] = [Self::Done, Self::Empty, Self::Failed, Self::Missing];
+
+    /// Returns the name in `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Empty => "empty",
+            Self::Failed => "failed",
+            Self::Missing => "missing",
         }
+    }
+
+    /// Whether the outputs lack the part.
+    pub fn is_shortfall(self) -> bool {
+        matches!(self, Self::Failed | Self::Missing)
+    }
+}
+
+/// A part of the requested work: an enrichment, or one target language of a translation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RequestedPart {
+    pub enrichment: Enrichment,
+    /// The target language of a translation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    pub outcome: PartOutcome,
+    /// The service's message, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+}
+
+impl RequestedPart {
+    /// Returns the part as one that the result lacks; `None` if the result does not lack it.
+    pub fn as_missing(&self) -> Option<MissingPart> {
+        let Self { enrichment, language, outcome, words } = self;
+        let part = || MissingPart { enrichment: *enrichment, language: language.clone(), words: words.clone() };
+        outcome.is_shortfall().then(part)
+    }
+
+    /// Returns the name of the enrichment, with the language of a translation.
+    pub fn name(&self) -> String {
+        part_name(self.enrichment, self.language.as_deref())
+    }
+}
+
+/// `translation fr failed: no model`, `diarization done`.
+impl fmt::Display for RequestedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.words {
+            Some(words) => write!(f, "{} {}: {words}", self.name(), self.outcome.name()),
+            None => write!(f, "{} {}", self.name(), self.outcome.name()),
+        }
+    }
+}
+
+/// Groups the parts by their outcomes: `done: diarization; failed: translation fr (no model), summarization`.
+pub fn group_by_outcome(parts: &[RequestedPart]) -> String {
+    let group = |outcome: PartOutcome| {
+        let names: Vec<String> = parts.iter().filter(|part| part.outcome == outcome).map(name_with_words).collect();
+        (!names.is_empty()).then(|| format!("{}: {}", outcome.name(), names.join(", ")))
+    };
+    PartOutcome::ALL.into_iter().filter_map(group).collect::<Vec<_>>().join("; ")
+}
+
+fn name_with_words(part: &RequestedPart) -> String {
+    match &part.words {
+        Some(words) => format!("{} ({words})", part.name()),
+        None => part.name(),
+    }
+}
+
+fn part_name(enrichment: Enrichment, language: Option<&str>) -> String {
+    match language {
+        Some(language) => format!("{} {language}", enrichment.name()),
+        None => enrichment.name().to_owned(),
     }
 }
 
@@ -123,6 +214,28 @@ mod tests {
             words: None,
         };
         let missing = [part(Enrichment::Diarization, None), part(Enrichment::Translation, Some("fr"))];
+        assert_eq!(join_names(&missing), "diarization, translation fr");
+    }
+
+    #[test]
+    fn parts_are_grouped_by_what_became_of_them() {
+        let part = |enrichment, language: Option<&str>, outcome, words: Option<&str>| RequestedPart {
+            enrichment,
+            language: language.map(str::to_owned),
+            outcome,
+            words: words.map(str::to_owned),
+        };
+        let parts = [
+            part(Enrichment::Chapterization, None, PartOutcome::Empty, None),
+            part(Enrichment::Diarization, None, PartOutcome::Missing, None),
+            part(Enrichment::Translation, Some("de"), PartOutcome::Done, None),
+            part(Enrichment::Translation, Some("fr"), PartOutcome::Failed, Some("no model")),
+        ];
+        let text =
+            "done: translation de; empty: chapterization; failed: translation fr (no model); missing: diarization";
+        assert_eq!(group_by_outcome(&parts), text);
+        assert_eq!(parts[3].to_string(), "translation fr failed: no model");
+        let missing: Vec<MissingPart> = parts.iter().filter_map(RequestedPart::as_missing).collect();
         assert_eq!(join_names(&missing), "diarization, translation fr");
     }
 }

@@ -83,7 +83,7 @@ fn unescape(text: &[u8]) -> Option<Vec<u8>> {
                 bytes.push(b'\\');
                 rest = tail;
             }
-            [b'x', high, low, tail @ ..] => {
+            [b'x', high, low, tail @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                 let digits = [*high, *low];
                 let hex = std::str::from_utf8(&digits).ok()?;
                 bytes.push(u8::from_str_radix(hex, 16).ok()?);

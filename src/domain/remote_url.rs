@@ -145,7 +145,9 @@ pub fn percent_decode(bytes: &[u8]) -> Vec<u8> {
     while position < bytes.len() {
         let hex = (bytes[position] == b'%')
             .then(|| std::str::from_utf8(bytes.get(position + 1..position + 3)?).ok())
-            .flatten();
+            .flatten()
+            // `from_str_radix` would take a sign.
+            .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);

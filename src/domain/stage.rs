@@ -3,7 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing_enrichment::MissingPart;
+use crate::domain::missing_enrichment::{MissingPart, RequestedPart};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
 use crate::domain::output_text::{AcceptedResult, OutputChange, RenderedAs};
 use crate::domain::request_record::RequestRecord;
@@ -168,6 +168,8 @@ pub enum Skip {
     NotAFile,
     /// The file has subtitles that scribed did not write (`existing`).
     Subtitled,
+    /// The file contains subtitles (`existing`).
+    SubtitledInside,
     /// The file is an output of scribed.
     OurOutput,
     /// The container lists no sound track. This is checked only if the track is to be extracted.
@@ -188,6 +190,11 @@ impl Skip {
         matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
+    /// Whether the file has subtitles, beside it or in it.
+    pub fn is_for_subtitles(self) -> bool {
+        matches!(self, Self::Subtitled | Self::SubtitledInside)
+    }
+
     pub fn describe(self) -> &'static str {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
@@ -195,6 +202,10 @@ impl Skip {
             Self::NotAFile => "the path is not a regular file",
             Self::Subtitled => {
                 "subtitles that scribed did not write already exist; to transcribe anyway, set existing = \
+                 \"transcribe\" for the source"
+            }
+            Self::SubtitledInside => {
+                "the file contains subtitles, as a track of its own; to transcribe anyway, set existing = \
                  \"transcribe\" for the source"
             }
             Self::OurOutput => "the file is an output that scribed wrote",
@@ -307,6 +318,8 @@ pub enum JobEvent {
         language: Option<String>,
         /// What was requested and is missing in the result.
         missing: Vec<MissingPart>,
+        /// What became of each requested part.
+        parts: Vec<RequestedPart>,
         /// What of the result could not be read, as text.
         unread: Option<String>,
     },

@@ -1,26 +1,26 @@
 //! The folder that records are gathered into, with a note for each record: what is there already is not fetched
 //! again, even after a process was killed in the middle.
 
-use crate::captions::Layout;
+use crate::captions::CaptionRules;
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::harvest::naming::{names, recording};
-use crate::output::formats::{Finished, Provenance, render};
+use crate::output::formats::{Production, Provenance};
 use crate::output::group_fsync::Syncs;
-use crate::output::naming::language;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
-use crate::output::requested_layout::requested_layout;
+use crate::output::render_result::{OutputKind, RenderedOutput, ResultToRender, render_result};
 use crate::output::time_offset::shift_to_recording;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use crate::wire::bounded_value::BoundedValue;
+use crate::wire::params::SubtitlesConfig;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
@@ -40,6 +40,8 @@ pub struct HarvestFolder {
     pub outputs: Vec<Format>,
     /// The key of the metadata whose value names the outputs.
     pub name_by: Option<String>,
+    /// How captions are laid out that the service did not send.
+    pub captions: CaptionRules,
     pub syncs: Arc<Syncs>,
 }
 
@@ -51,6 +53,30 @@ struct Note {
     #[serde(default)]
     wordless: bool,
     outputs: BTreeMap<Format, String>,
+    /// The outputs in other languages, by language and format: `fr.srt`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    translations: BTreeMap<String, String>,
+    /// The formats for which the result has nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    nothing: BTreeSet<Format>,
+}
+
+impl Note {
+    /// Adds an output that is in the folder.
+    fn add(&mut self, kind: OutputKind, name: String) {
+        match kind.language.filter(|_| kind.is_translation) {
+            Some(language) => self.translations.insert(format!("{language}.{}", kind.format.ext()), name),
+            None => self.outputs.insert(kind.format, name),
+        };
+    }
+
+    /// Whether all outputs of this format are in the folder, or there are none.
+    fn has(&self, format: Format, is_there: &dyn Fn(&str) -> bool) -> bool {
+        let of_format = |(key, _): &(&String, &String)| Format::of_name(key) == Some(format);
+        let mut translations = self.translations.iter().filter(of_format).map(|(_, name)| name.as_str());
+        let own = self.outputs.get(&format).map(String::as_str);
+        own.map_or(self.nothing.contains(&format), is_there) && translations.all(is_there)
+    }
 }
 
 /// Why a record is not in the folder.
@@ -82,8 +108,8 @@ impl HarvestFolder {
         let note = self.note(id);
         let has_words = *status == Status::Done && !note.wordless;
         let wanted = self.outputs.iter().filter(|format| has_words || **format == Format::Json);
-        let is_there = |format: &Format| note.outputs.get(format).is_some_and(|name| self.to.join(name).exists());
-        wanted.filter(|format| !is_there(format)).copied().collect()
+        let is_there = |name: &str| self.to.join(name).exists();
+        wanted.filter(|format| !note.has(**format, &is_there)).copied().collect()
     }
 
     /// Writes these outputs of a record, whole or not at all and over nobody's file. Returns their names. Blocks.
@@ -97,14 +123,16 @@ impl HarvestFolder {
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
-        let (formats, wanted): (Vec<Format>, Vec<_>) = self.wanted((whole, &raw), record, &formats).into_iter().unzip();
+        let (kinds, wanted): (Vec<OutputKind>, Vec<_>) =
+            self.wanted((whole, &raw), record, &formats).into_iter().unzip();
         let folder = RootedPath::new(&self.to, "");
-        let to = Destination { folder: &folder, access: None };
+        let to = Destination { folder: &folder, access: None, ignores_case: false };
         let placed = publish_outputs(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
         let mut note = Note { id: whole.id.to_string(), wordless, ..self.note(&whole.id) };
-        note.outputs.extend(formats.into_iter().zip(names.iter().cloned()));
+        note.nothing.extend(formats.iter().filter(|format| kinds.iter().all(|kind| kind.format != **format)));
+        kinds.into_iter().zip(&names).for_each(|(kind, name)| note.add(kind, name.clone()));
         self.write_down(&whole.id, &note)?;
         Ok(names)
     }
@@ -115,19 +143,27 @@ impl HarvestFolder {
         (whole, raw): (&FullListItem, &[u8]),
         record: Record<Spoken, BoundedValue>,
         formats: &[Format],
-    ) -> Vec<(Format, PendingOutput<impl Names + use<>>)> {
+    ) -> Vec<(OutputKind, PendingOutput<impl Names + use<>>)> {
         let called = recording(whole, &record, self.name_by.as_deref());
-        let made_by = self.provenance(whole, &record, &called);
-        let layout = layout(&record);
-        let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
-        let (transcript, subtitles) = (transcription.transcript(), transcription.subtitles_by_format());
-        let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
-        let output = |format: &Format| {
-            let bytes = render(*format, &finished)?;
-            let candidates = names(&called, whole.id.as_str(), language(transcript), *format);
-            Some((*format, PendingOutput { candidates, bytes }))
+        let result = ResultToRender {
+            raw: Cow::Borrowed(raw),
+            made_by: self.provenance(whole, &record, &called),
+            captions: &self.captions,
+            requested: requested(&record),
+            ignores_sent_subtitles: false,
+            production: Production {
+                params: record.request_params.unwrap_or_default(),
+                completed: record.completed_at,
+                media: Some(called.clone().into_bytes()),
+            },
+            speech: record.result.unwrap_or_default().transcription.unwrap_or_default(),
+            formats,
         };
-        formats.iter().filter_map(output).collect()
+        let output = |RenderedOutput { kind, bytes }: RenderedOutput| {
+            let candidates = names(&called, whole.id.as_str(), kind.language.as_deref(), kind.format);
+            (kind, PendingOutput { candidates, bytes })
+        };
+        render_result(result).outputs.into_iter().map(output).collect()
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
@@ -168,7 +204,7 @@ impl HarvestFolder {
         let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
         let ours = OwnOutputs { published: old.into_iter().collect(), ..OwnOutputs::default() };
         let wanted = vec![PendingOutput { candidates: std::iter::once(name), bytes }];
-        let to = Destination { folder: &folder, access: None };
+        let to = Destination { folder: &folder, access: None, ignores_case: false };
         publish_outputs(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }
@@ -180,10 +216,8 @@ fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the subtitle layout that was requested, for subtitles that the service did not send.
-fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
-    let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+/// Returns the subtitle layout that was requested.
+fn requested(record: &Record<Spoken, BoundedValue>) -> Option<SubtitlesConfig> {
+    let config = record.request_params.as_ref()?.get("subtitles_config")?.clone();
+    serde_json::from_value(config).ok()
 }

@@ -62,8 +62,8 @@ pub fn names(recording: &str, id: &str, language: Option<&str>, format: Format) 
     let language = language.map(|code| format!(".{code}")).unwrap_or_default();
     let end = format!("{language}.{}", format.ext());
     let own = format!("{stem}.{}", plain(id));
-    let first = candidates(path, &format!("{stem}{end}")).take(1);
-    first.chain(candidates(Path::new(&own), &format!("{own}{end}")))
+    let first = candidates(path, &format!("{stem}{end}"), false).take(1);
+    first.chain(candidates(Path::new(&own), &format!("{own}{end}"), false))
 }
 
 #[cfg(test)]

@@ -9,4 +9,5 @@ pub mod length;
 mod native;
 mod resample;
 mod sandbox;
+pub mod subtitle_tracks;
 pub mod tags;

@@ -2,19 +2,23 @@
 
 use super::exchange::{self, Replaced, read_hash};
 use super::group_fsync::{SyncBatch, Syncs};
+use super::portable_name;
 use super::relocated::{KeptOutput, Occupant, Relocation, lengths};
 use super::temporary::{self, Temporary, WorkFolder};
 use crate::crash_points::{self, Point};
 use crate::domain::file_permissions::Access;
 use crate::domain::names::Hash;
 use crate::permission_errors::{denied_message, describe_error};
-use crate::rooted_path::RootedPath;
+use crate::rooted_path::{self, RootedPath};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +46,8 @@ pub struct OwnOutputs {
     pub pending: Vec<Hash>,
     /// How to recognise outputs that came with the recording; `None`: they are not looked for.
     pub relocation: Option<Relocation>,
+    /// Names of other jobs' outputs: never used, not even if the content is the same.
+    pub of_others: BTreeSet<OsString>,
 }
 
 /// An output that is in its place.
@@ -58,6 +64,9 @@ pub struct Destination<'a> {
     pub folder: &'a RootedPath,
     /// Who may use the outputs, taken from the recording; `None`: the umask decides.
     pub access: Option<Access>,
+    /// Whether a name counts as taken by a file whose name differs only in the case of letters. Otherwise the file
+    /// system decides.
+    pub ignores_case: bool,
 }
 
 /// Why an output was not published, by what the user has to do. The result is kept in every case, and a later call
@@ -131,7 +140,9 @@ pub fn publish_outputs<N: Names>(
     if !is_right() {
         return Err(PlaceError::FolderGone { file: folder });
     }
-    let publisher = Publisher { folder: &folder, open: &open, ours, syncs };
+    let folded = to.ignores_case.then(|| folded_names(&open)).transpose();
+    let folded = folded.map_err(|error| PlaceError::of(&folder, error))?;
+    let publisher = Publisher { folder: &folder, open: &open, ours, syncs, folded };
     let kept = publisher.kept(&wanted);
     // All outputs are written before the first is published: if the disk fills up, none appears.
     let prepare = |(wanted, kept): (PendingOutput<N>, Option<KeptOutput>)| match kept {
@@ -194,6 +205,18 @@ struct Publisher<'a> {
     open: &'a WorkFolder,
     ours: &'a OwnOutputs,
     syncs: &'a Syncs,
+    /// The names in the folder by their folded form, if the case of letters does not count.
+    folded: Option<HashMap<String, Vec<OsString>>>,
+}
+
+/// Returns the names in a folder by their folded form.
+fn folded_names(folder: &WorkFolder) -> io::Result<HashMap<String, Vec<OsString>>> {
+    let mut folded: HashMap<String, Vec<OsString>> = HashMap::new();
+    for name in rooted_path::names(folder.as_fd())? {
+        let name = name?;
+        folded.entry(portable_name::folded(name.as_bytes())).or_default().push(name);
+    }
+    Ok(folded)
 }
 
 /// An output with its temporary file; without one if the output is already in place.
@@ -305,7 +328,9 @@ impl<'a> Publisher<'a> {
         to_sync: &mut SyncBatch,
     ) -> Result<Placed, PlaceError> {
         for name in ready.wanted.candidates.clone() {
-            let is_taken = taken.contains(&&*name);
+            // A file system that ignores case would take both names for one.
+            let folded = portable_name::folded(name.as_bytes());
+            let is_taken = taken.iter().any(|taken| portable_name::folded(taken.as_bytes()) == folded);
             if !is_taken && self.try_name(&mut ready, &name, to_sync)? {
                 return Ok(Placed { name, hash: ready.hash });
             }
@@ -416,10 +441,21 @@ impl<'a> Publisher<'a> {
         Ok(true)
     }
 
+    fn is_taken_in_other_case(&self, name: &OsStr) -> bool {
+        let alike = self.folded.as_ref().and_then(|folded| folded.get(&portable_name::folded(name.as_bytes())));
+        alike.is_some_and(|alike| alike.iter().any(|other| other != name))
+    }
+
     /// Returns what has the name, without following a symlink.
     fn find<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<NameState, PlaceError> {
+        if self.ours.of_others.contains(name) {
+            return Ok(NameState::Foreign);
+        }
         if !is_plain(name) {
             return Err(self.error(name, io::ErrorKind::InvalidFilename.into()));
+        }
+        if self.is_taken_in_other_case(name) {
+            return Ok(NameState::Foreign);
         }
         let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -482,7 +518,7 @@ mod tests {
         wanted: Vec<PendingOutput<Listed>>,
         ours: &OwnOutputs,
     ) -> Result<Vec<Placed>, PlaceError> {
-        let to = Destination { folder: &RootedPath::new(folder, ""), access: None };
+        let to = Destination { folder: &RootedPath::new(folder, ""), access: None, ignores_case: false };
         super::publish_outputs(&to, is_right, wanted, ours, &Syncs::default())
     }
 
@@ -587,6 +623,23 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let set = [talk(b""), talk(b"")].concat();
         assert_eq!(names(&place(folder.path(), set, &[]).unwrap()), ["talk.srt", "talk.wav.srt"]);
+    }
+
+    #[test]
+    fn a_name_in_another_case_is_taken_where_case_does_not_count() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("Talk.SRT"), b"somebody's").unwrap();
+        let put_with = |ignores_case| {
+            let to = Destination { folder: &RootedPath::new(folder.path(), ""), access: None, ignores_case };
+            let placed =
+                super::publish_outputs(&to, &|| true, talk(b"x"), &OwnOutputs::default(), &Syncs::default()).unwrap();
+            placed[0].name.clone().into_string().unwrap()
+        };
+        assert_eq!(put_with(true), "talk.wav.srt");
+        assert_eq!(put_with(true), "talk.wav.srt", "its own file does not take a name from it");
+        assert_eq!(put_with(false), "talk.srt");
+        let set = vec![wanted(&["New.srt", "new.wav.srt"], b"1"), wanted(&["new.srt", "new.wav.srt"], b"2")];
+        assert_eq!(names(&place(folder.path(), set, &[]).unwrap()), ["New.srt", "new.wav.srt"]);
     }
 
     #[test]

@@ -20,10 +20,10 @@ pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 /// offset, whoever bought it. If the service does not return the token's metadata, `own` gives the offset.
 ///
 /// # Errors
-/// Returns an error if the answer does not have the form that the interface specifies.
+/// Returns an error if the answer is not a JSON object.
 pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
     let part_in_token = {
-        let as_sent: Record<IgnoredAny, BoundedValue> = serde_json::from_slice(&raw)?;
+        let as_sent: Record<IgnoredAny, BoundedValue> = Record::of_kept(&raw)?;
         as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part)
     };
     let late_ms = part_in_token.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
@@ -32,7 +32,7 @@ pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> ser
         Cow::Borrowed(_) => None,
     };
     let raw = shifted.map_or(raw, Cow::Owned);
-    let record = serde_json::from_slice(&raw)?;
+    let record = Record::of_kept(&raw)?;
     Ok((raw, record))
 }
 

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The most folders whose locations are cached.
-const REMEMBERED: usize = 10_000;
+const MAX_CACHED: usize = 10_000;
 
 /// A longer advised line leaves out the folders that are allowed already: a job's fault has at most 1,000 bytes.
-const LONGEST_LINE: usize = 600;
+const MAX_LINE_BYTES: usize = 600;
 
 /// A file below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    fn goes(self, elsewhere: bool) -> Result<(), Denied> {
+    fn check_local_only(self, elsewhere: bool) -> Result<(), Denied> {
         match self.local.filter(|_| elsewhere) {
             Some(local) => Err(Denied::Held(PathHold::Local(local))),
             None => Ok(()),
@@ -116,7 +116,7 @@ impl<'s> PathPolicy<'s> {
     /// Like [`PathPolicy::row`]; `elsewhere`: the service is not embedded.
     fn row_for(&self, row: &ManifestRow, elsewhere: bool) -> Result<(), Denied> {
         if let RowMedia::File(path) = &row.media {
-            self.media(path)?.goes(elsewhere)?;
+            self.media(path)?.check_local_only(elsewhere)?;
         }
         match &row.output {
             // A person named the folder on the command line.
@@ -252,12 +252,12 @@ impl<'s> PathPolicy<'s> {
         if let Some(located) = self.located.borrow().get(folder) {
             return located.clone();
         }
-        let located = self.rules().locate(folder, &mut look);
-        let mut all = self.located.borrow_mut();
-        if all.len() >= REMEMBERED {
-            all.clear();
+        let located = self.rules().locate(folder, &mut look_at);
+        let mut cache = self.located.borrow_mut();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
         }
-        all.insert(folder.to_owned(), located.clone());
+        cache.insert(folder.to_owned(), located.clone());
         located
     }
 }
@@ -268,7 +268,7 @@ const OWN_FILE: &str = "names a file of scribed (its configuration, a key, its s
 const OWN_FOLDER: &str =
     "names a folder of scribed (its state, or its service's data): scribed writes no outputs there";
 
-fn look(path: &Path) -> PathEntry {
+fn look_at(path: &Path) -> PathEntry {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_dir() => PathEntry::Folder(id(&meta)),
         Ok(meta) if meta.is_symlink() => PathEntry::Link,
@@ -294,13 +294,13 @@ impl Denied {
     /// Makes the fault with which a job waits or fails.
     pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
         let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), ManifestRow::location);
-        let kind = if self.passes(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
+        let kind = if self.ends_by_itself(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
         Fault::new(kind, format!("{who} {}", self.describe(source)), now)
     }
 
     /// Whether a change on the disk alone ends the denial. For a source without manifests that includes a link, since
     /// the folder of a link is not added to its roots.
-    fn passes(&self, source: &Source) -> bool {
+    fn ends_by_itself(&self, source: &Source) -> bool {
         match self {
             Self::Held(PathHold::Unknown { .. }) => true,
             Self::Held(PathHold::Linked { .. }) => source.scans_recordings(),
@@ -357,32 +357,32 @@ impl PathHold {
             Self::Outside { what, folder } => format!(
                 "names {} outside the folders that this source may use; {}. To allow it, add to the [[source]] \
                  {name} in jobs.toml: {}; then `scribed reload`",
-                what.named(),
-                what.nothing(),
-                line(source, folder)
+                what.noun(),
+                what.consequence(),
+                roots_setting(source, folder)
             ),
             Self::Linked { what, link } => format!(
                 "names {} behind a link: {} is a symbolic link, and scribed does not follow links; {}. Use the \
                  path without the link, or, to allow what the link leads to, add to the [[source]] {name} in \
                  jobs.toml: {}; then `scribed reload`",
-                what.named(),
+                what.noun(),
                 link.display(),
-                what.nothing(),
-                line(source, link)
+                what.consequence(),
+                roots_setting(source, link)
             ),
         }
     }
 }
 
 impl PathUse {
-    fn named(self) -> &'static str {
+    fn noun(self) -> &'static str {
         match self {
             Self::File => "a file",
             Self::Outputs => "an output folder",
         }
     }
 
-    fn nothing(self) -> &'static str {
+    fn consequence(self) -> &'static str {
         match self {
             Self::File => "scribed does not read or send it",
             Self::Outputs => "scribed sends nothing for it",
@@ -391,13 +391,13 @@ impl PathUse {
 }
 
 /// Returns the `roots` setting that allows `folder` in addition to those allowed now.
-fn line(source: &Source, folder: &Path) -> String {
+fn roots_setting(source: &Source, folder: &Path) -> String {
     // TOML can contain only UTF-8.
     let folder = folder.ancestors().find(|above| above.to_str().is_some()).unwrap_or(Path::new("/"));
     let (stays, folder) = (source.roots.iter().filter(|root| !root.starts_with(folder)), folder.to_owned());
     let all: Vec<String> = stays.chain([&folder]).map(|path| quoted(&path.to_string_lossy())).collect();
     let whole = format!("roots = [{}]", all.join(", "));
-    match whole.len() > LONGEST_LINE {
+    match whole.len() > MAX_LINE_BYTES {
         true => format!("roots = [{}], with all folders that it lists now", quoted(&folder.to_string_lossy())),
         false => whole,
     }
@@ -419,7 +419,7 @@ pub fn check_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Deni
     let policy = PathPolicy::new(source);
     match &job.row {
         Some(row) => policy.row_for(row, elsewhere),
-        None => policy.file(&full_path(&source.folder, &job.key.path))?.goes(elsewhere),
+        None => policy.file(&full_path(&source.folder, &job.key.path))?.check_local_only(elsewhere),
     }
 }
 

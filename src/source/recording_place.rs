@@ -38,12 +38,12 @@ pub fn resolve_below(folder: &Path, path: &RelPath) -> RootedPath {
 /// Returns the file that a row names, resolved without links from the innermost root that contains it; if no root does,
 /// as [`resolve_below`]. Whether it may be sent is decided by [`crate::source::path_policy`].
 pub fn row_file(source: &Source, path: &RelPath) -> RootedPath {
-    let whole = full_path(&source.folder, path);
-    rooted(source, &whole).unwrap_or_else(|| resolve_below(&source.folder, path))
+    let full = full_path(&source.folder, path);
+    below_root(source, &full).unwrap_or_else(|| resolve_below(&source.folder, path))
 }
 
-fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
-    let (root, below) = source.places.root_of(&source.roots, whole)?;
+fn below_root(source: &Source, full: &Path) -> Option<RootedPath> {
+    let (root, below) = source.places.root_of(&source.roots, full)?;
     Some(RootedPath::new(root, below))
 }
 
@@ -65,8 +65,8 @@ pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
         None if !source.is_local() => resolve_below(&source.folder, &job.key.path),
         None if let Some(place) = &source.output_folder => resolve_below(place, &job.key.path),
         None => bag::output_base(&resolve_below(&source.folder, &job.key.path)),
-        Some(row) if row.output.is_none() => bag::output_base(&of_row(source, row)),
-        Some(row) => of_row(source, row),
+        Some(row) if row.output.is_none() => bag::output_base(&row_outputs_beside(source, row)),
+        Some(row) => row_outputs_beside(source, row),
     }
 }
 
@@ -82,7 +82,7 @@ pub fn folder_of_output(source: &Source, job: &Job, output: &Output) -> RootedPa
     }
 }
 
-fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
+fn row_outputs_beside(source: &Source, row: &ManifestRow) -> RootedPath {
     let root = source.folder.as_path();
     let (own_folder, name) = match &row.media {
         RowMedia::File(path) => {
@@ -92,7 +92,8 @@ fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
         RowMedia::Url(url) => (resolve_below(root, &row.manifest).parent(), OsString::from(url.file_name())),
     };
     let Some(output) = &row.output else { return own_folder.join(name) };
-    let folder = rooted(source, &full_path(root, &output.folder)).unwrap_or_else(|| folder_below(root, &output.folder));
+    let folder =
+        below_root(source, &full_path(root, &output.folder)).unwrap_or_else(|| folder_below(root, &output.folder));
     match &output.stem {
         None => folder.join(name),
         // A stem may contain dots: the last one must precede the extension.
@@ -181,8 +182,8 @@ mod tests {
         let url = |text: &str| RowMedia::Url(RemoteUrl::parse(text).unwrap());
         let text = "[[source]]\nname = \"lists\"\nmanifest = \"/srv/*.csv\"\nroots = [\"/srv\", \"/mnt\"]\n";
         let source = read::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0);
-        let place = |row: ManifestRow| of_row(&source, &row).full().to_string_lossy().into_owned();
-        let root = |row: ManifestRow| of_row(&source, &row).root().to_owned();
+        let place = |row: ManifestRow| row_outputs_beside(&source, &row).full().to_string_lossy().into_owned();
+        let root = |row: ManifestRow| row_outputs_beside(&source, &row).root().to_owned();
         assert_eq!(root(row(file("a/talk.mp4"), None)), Path::new("/srv"));
         assert_eq!(root(row(file("/mnt/deep/talk.mp4"), None)), Path::new("/mnt"));
         assert_eq!(root(row(file("a/talk.mp4"), Some(("/mnt/deep", None)))), Path::new("/mnt"));

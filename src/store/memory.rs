@@ -123,8 +123,8 @@ impl Rows for MemoryDisk {
         Ok(self.inner().now.bought.get(order).cloned())
     }
 
-    fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError> {
-        self.inner().now.bought.values().for_each(see);
+    fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError> {
+        self.inner().now.bought.iter().for_each(|(order, bought)| see(order, bought));
         Ok(())
     }
 

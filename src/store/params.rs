@@ -99,6 +99,29 @@ impl ParamFiles {
         Ok((params, pick))
     }
 
+    /// Returns all parameters that are stored whole, with the text of their files, ordered by name. Blocks.
+    ///
+    /// # Errors
+    /// An error of the file system. A missing folder is no error.
+    pub fn all(&self) -> io::Result<Vec<(Hash, String)>> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(explain_state_at(&self.dir))?,
+        };
+        let mut names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        let mut all = Vec::new();
+        for name in names.iter().filter_map(|name| name.to_str()?.strip_suffix(".json")) {
+            let path = self.dir.join(format!("{name}.json"));
+            let text = fs::read_to_string(&path).map_err(explain_state_at(&path))?;
+            let hash = Hash::of(text.as_bytes());
+            if hash.to_string() == name {
+                all.push((hash, text));
+            }
+        }
+        Ok(all)
+    }
+
     fn path(&self, hash: &Hash) -> PathBuf {
         self.dir.join(format!("{hash}.json"))
     }

@@ -15,7 +15,7 @@ use std::io;
 /// is not enough. What decides about money comes last.
 pub const OF_A_JOB: [&[&str]; 4] = [
     &["row", "making", "outputs", "earlier", "placing", "sent"],
-    &["charges", "fault", "made_from", "language", "missing", "bought_at"],
+    &["charges", "fault", "made_from", "language", "missing", "parts", "bought_at"],
     &["key"],
     &["stage"],
 ];
@@ -73,17 +73,23 @@ impl SplitField {
 }
 
 /// Returns what stays in the record in place of a field: of a row, where it stands, so that its manifest can order it
-/// again; of the missing parts, their names.
+/// again; of the requested and of the missing parts, their names and outcomes.
 fn remainder(field: &str, value: &Value) -> Option<Value> {
     match field {
         "row" => Some(row_remainder(value)),
         "missing" => Some(missing_remainder(value)),
+        "parts" => Some(parts_remainder(value)),
         _ => None,
     }
 }
 
 fn missing_remainder(value: &Value) -> Value {
     let named = |part: &Value| json!({ "enrichment": part["enrichment"], "language": part["language"] });
+    value.as_array().into_iter().flatten().map(named).collect()
+}
+
+fn parts_remainder(value: &Value) -> Value {
+    let named = |part: &Value| json!({ "enrichment": part["enrichment"], "language": part["language"], "outcome": part["outcome"] });
     value.as_array().into_iter().flatten().map(named).collect()
 }
 

@@ -601,11 +601,12 @@ impl Rows for SledRows {
         }
     }
 
-    fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError> {
+    fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError> {
         let told = |flaw: Flaw| flaw.told(&self.health.dir);
         for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
             let (_, value) = row.map_err(|error| told(error.into()))?;
-            see(&unseal::<Purchase>(&value).map_err(told)?.bought);
+            let Purchase { order, bought } = unseal(&value).map_err(told)?;
+            see(&order, &bought);
         }
         Ok(())
     }

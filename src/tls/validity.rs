@@ -64,6 +64,9 @@ fn date(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
     let is_short = bytes.first() == Some(&UTC_TIME);
     let (text, rest) = enter(bytes, if is_short { UTC_TIME } else { GENERALIZED_TIME })?;
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    if !text.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
     let (year, text) = text.split_at_checked(if is_short { 2 } else { 4 })?;
     let year: i32 = year.parse().ok()?;
     let year = match (is_short, year) {

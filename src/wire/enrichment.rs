@@ -19,86 +19,100 @@ pub enum Shapes {
     Current,
 }
 
-/// A value of a known shape, or whatever else came.
+/// Result of an enrichment.
+// A shape that neither the interface nor the public service has is kept as received.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Either<T> {
-    /// Of a shape that the interface or the public service has.
+    /// A shape of the interface or of the public service.
     Known(T),
     /// Any other shape, kept as received. Never written by scribed.
     #[schemars(skip)]
     Other(Value),
 }
 
-/// The wrapper of each enrichment's result.
+/// Common wrapper of the result of an enrichment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Envelope<T> {
-    /// Whether it was done.
+    /// Whether the enrichment succeeded.
     pub success: bool,
-    /// Whether there is nothing in it.
+    /// Whether the enrichment has no content.
     #[serde(default)]
     pub is_empty: bool,
-    /// Seconds; some answers do not say.
+    /// Processing time in seconds; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_time: Option<f64>,
-    /// Why it was not done; null when it was.
+    /// Why the enrichment failed; null if it succeeded.
     #[serde(default)]
     pub error: Option<EnvelopeError>,
-    /// The payload; null when it was not done.
+    /// Payload of the enrichment. If the enrichment failed: null, or an empty text or list.
     #[serde(default = "Option::<T>::default")]
     pub results: Option<T>,
-    /// `entity`, and what the interface does not have.
+    /// `entity`, and fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// Why an enrichment was not done.
+/// Error of an enrichment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct EnvelopeError {
-    /// As an HTTP status.
+    /// Kind of the error as an HTTP status code: 501 if the service does not support the enrichment.
     pub status_code: u16,
-    /// A kind, such as `NotImplemented`.
+    /// Name of the error, such as `NotImplemented`.
     pub exception: String,
-    /// In words.
+    /// Explanation of the error, in English.
     pub message: String,
 }
 
-/// Every enrichment of a result, each present when it was asked for.
+/// Enrichments of a result. Each is present if it was requested.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs)] // the names are the interface's own
 pub struct Enrichments {
+    /// Translations, one for each target language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<Either<Envelope<Vec<Translated>>>>,
+    /// Summary of the transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarization: Option<Either<Envelope<String>>>,
+    /// Result of the parameter `moderation`: a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moderation: Option<Either<Envelope<String>>>,
-    /// The interface has its payload under `entity`, a string; the public service under `results`.
+    /// Named entities: a text under `entity`, or a list under `results`. The operator of the service chooses the form.
+    // The interface has `entity`, the public service `results`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub named_entity_recognition: Option<Either<Envelope<Vec<Entity>>>>,
+    /// Result of the parameter `name_consistency`: a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_consistency: Option<Either<Envelope<String>>>,
+    /// Result of the parameter `speaker_reidentification`: a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker_reidentification: Option<Either<Envelope<String>>>,
+    /// Result of the parameter `structured_data_extraction`: a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_data_extraction: Option<Either<Envelope<String>>>,
+    /// Sentiments of the sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentiment_analysis: Option<Either<Envelope<Sentiments>>>,
+    /// Answers of a language model, one envelope for each prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_to_llm: Option<Either<Envelope<Vec<Envelope<Answered>>>>>,
+    /// Sentences of the transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Either<Envelope<Vec<Sentence>>>>,
+    /// Result of the parameter `display_mode`: a list of texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_mode: Option<Either<Envelope<Vec<String>>>>,
+    /// Chapters of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chapterization: Option<Either<Envelope<Value>>>,
+    /// Utterances with their speakers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diarization: Option<Either<Envelope<Vec<WireUtterance>>>>,
-    /// Of live transcriptions.
+    /// Messages of the session, in live transcriptions only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Value>,
-    /// What the interface does not have.
+    /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -107,96 +121,99 @@ pub struct Enrichments {
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Translated {
-    /// Why there is none into this language; null when there is.
+    /// Why the translation into this language failed; null if it succeeded.
     pub error: Option<EnvelopeError>,
-    /// The utterances' texts joined by one space.
+    /// Texts of all utterances, joined by one space.
     pub full_transcript: String,
-    /// The one that was translated into.
+    /// Code of the target language, as the only item.
     pub languages: Vec<String>,
-    /// In order of time.
+    /// Translated utterances, in order of time.
     pub utterances: Vec<WireUtterance>,
-    /// Present when asked for.
+    /// Translated sentences: a list with one envelope. Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Envelope<Vec<Sentence>>>>")]
     pub sentences: Option<Value>,
-    /// Present when asked for.
+    /// Translated subtitles, one item for each requested format. Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<super::result::Subtitles>>,
-    /// What the interface does not have.
+    /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A named entity, as the public service writes it.
+/// A named entity.
+// The form of the public service.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Entity {
-    /// Such as `NAME`.
+    /// Type of the entity, such as `NAME`.
     pub entity_type: String,
-    /// As it was said.
+    /// Text of the entity as it was spoken.
     pub text: String,
-    /// Seconds.
+    /// Start in seconds from the start of the audio.
     pub start: f64,
-    /// Seconds.
+    /// End in seconds from the start of the audio.
     pub end: f64,
-    /// What the interface does not have.
+    /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What is felt: on the wire a string (the interface), or a list (the public service).
+/// Sentiments: a text, or a list with one item for each sentence.
+// The interface has the text, the public service the list.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Sentiments {
-    /// Sentence by sentence.
+    /// One item for each sentence.
     Each(Vec<Sentiment>),
-    /// In words.
+    /// A text.
     Text(String),
-    /// Any other shape, kept as received. Never written by scribed.@1173
     /// Any other shape, kept as received. Never written by scribed.
     #[schemars(skip)]
     Other(Value),
 }
 
-/// What is felt in a sentence, as the public service writes it.
+/// Sentiment of one sentence.
+// The form of the public service.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Sentiment {
-    /// The sentence.
+    /// Text of the sentence.
     pub text: String,
-    /// `positive`, `negative`, `neutral`, `mixed` or `unknown`.
+    /// Sentiment: `positive`, `negative`, `neutral`, `mixed` or `unknown`.
     pub sentiment: String,
-    /// What the interface does not have.
+    /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A language model's answer to one prompt.
+/// Answer of a language model to one prompt.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Answered {
-    /// As it was asked.
+    /// The prompt, as requested.
     pub prompt: String,
-    /// What was answered.
+    /// Answer of the model.
     pub response: String,
 }
 
-/// A sentence: on the wire a string (the interface), or an object (the public service).
+/// A sentence: a text, or an object that also has its times.
+// The interface has the text, the public service the object.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Sentence {
-    /// The text alone.
+    /// Text of the sentence.
     Text(String),
-    /// With what is known of it.
+    /// Sentence with its times, words and speaker.
     Whole(WholeSentence),
-    /// Of another shape; kept as it came. Never written here.
+    /// Any other shape, kept as received. Never written by scribed.
     #[schemars(skip)]
     Other(Value),
 }
 
-/// A sentence with what is known of it.
+/// A sentence with its times, words and speaker.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WholeSentence {
-    /// As displayed, trimmed.
+    /// Text of the sentence, without blanks at both ends.
     pub sentence: String,
-    /// Of the sentence, as of an utterance; its `text` is empty and not written.
+    /// The fields of an utterance, without `text`.
     #[serde(flatten)]
     pub spoken: Map<String, Value>,
 }

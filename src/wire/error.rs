@@ -5,27 +5,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a refusal says.
+/// Body of an answer with a status from 400 to 599.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub struct ErrorBody {
-    /// ISO 8601.
+    /// Time of the answer, ISO 8601 in UTC.
     pub timestamp: String,
-    /// The request's path.
+    /// Path of the request.
     pub path: String,
-    /// For the service's support. Some answers write `requestId`.
+    /// Debug id of the request, to be quoted in reports of a problem.
+    // Some services write `requestId`.
     #[serde(alias = "requestId")]
     pub request_id: String,
-    /// The HTTP status once more.
+    /// HTTP status code of the answer.
     #[serde(rename = "statusCode")]
     pub status_code: u16,
-    /// In words.
+    /// What is wrong, in English.
     pub message: String,
-    /// Every wrong field, only with 400. Texts; some services send objects.
+    /// What is wrong with each invalid field, one text for each. Present only with status 400.
+    // Some services send objects instead of texts.
     #[serde(skip_serializing_if = "Vec::is_empty", alias = "validationErrors")]
     pub validation_errors: Vec<Value>,
-    /// What the public service's errors do not have; some services put all they say under `error`.
+    /// Other fields.
+    // Some services put everything under `error`.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

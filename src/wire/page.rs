@@ -7,19 +7,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RecordPage<T> {
-    /// Address of the first page.
+    /// URL of the first page.
     #[serde(default)]
     pub first: String,
-    /// Address of this page.
+    /// URL of this page.
     #[serde(default)]
     pub current: String,
-    /// Address of the next page; null on the last one.
+    /// URL of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
-    /// What is on this page. Required: a page without it is no page.
+    /// The items of this page, newest first. Empty if the list has no item at this offset.
+    // No default: an answer without `items` must not be taken for an empty page.
     pub items: Vec<T>,
 }
 

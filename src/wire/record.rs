@@ -36,12 +36,13 @@ pub fn create_body(
     Value::Object(params).to_string().into_bytes()
 }
 
-/// The answer to an accepted create.
+/// Answer to a create that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Created {
-    /// The transcription's id.
+    /// Id of the transcription.
     pub id: String,
-    /// Where to read it. Not followed: the read's address is built from the id.
+    /// URL of the transcription's record.
+    // scribed does not follow it: it builds the address from the id.
     #[serde(default)]
     pub result_url: String,
 }
@@ -107,57 +108,62 @@ impl<'de> Deserialize<'de> for Status {
     }
 }
 
-/// A transcription. `R` is what is kept of the result: [`serde::de::IgnoredAny`] where a list is
-/// walked, [`crate::wire::result::ResultBody`] where it is read or written. `M` is the custom
-/// metadata; raw text where it has to go back to the letter.
+/// Record of a transcription.
+// `R` is the part of the result that is kept: `IgnoredAny` where a list is paged through, `ResultBody` where the result
+// is read or written. `M` is the type of the custom metadata: raw text where it is returned byte for byte.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
 pub struct Record<R, M = Value> {
-    /// Missing in no real answer, but not needed where the id was asked for.
+    /// Id of the transcription.
+    // Every real answer has it. It has a default because a read by id does not need it.
     #[serde(default)]
     pub id: String,
-    /// For the service's support.
+    /// Debug id of the transcription, to be quoted in reports of a problem.
     #[serde(default, deserialize_with = "any_shape")]
     pub request_id: Option<String>,
-    /// 2.
+    /// Version of the interface: 2.
     #[serde(default, deserialize_with = "any_shape")]
     pub version: Option<u32>,
-    /// The one field without which nothing can be decided.
+    /// State of the transcription. `done` and `error` are final.
+    // The only required field: without it nothing can be decided.
     pub status: Status,
-    /// ISO 8601.
+    /// Time of the creation, ISO 8601 in UTC.
     #[serde(default, deserialize_with = "any_shape")]
     pub created_at: Option<String>,
-    /// `pre-recorded` or `live`.
+    /// Kind of the transcription: `pre-recorded` or `live`.
     #[serde(default, deserialize_with = "any_shape")]
     pub kind: Option<String>,
-    /// ISO 8601; set when the status is `done` or `error`.
+    /// Time of the end, ISO 8601 in UTC; null unless `status` is `done` or `error`.
     #[serde(default, deserialize_with = "any_shape")]
     pub completed_at: Option<String>,
-    /// As given at the create; null without.
+    /// `custom_metadata` of the create, unchanged; null if the create had none.
     #[serde(default = "Option::<M>::default")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub custom_metadata: Option<M>,
-    /// 400 to 599, when the status is `error`.
+    /// HTTP status code of the failure, from 400 to 599; null unless `status` is `error`.
     #[serde(default, deserialize_with = "any_shape")]
     pub error_code: Option<u16>,
-    /// Null may stand here when the status is `error`.
+    /// The audio file; null before the service has the audio, and if it could not get it.
     #[serde(default, deserialize_with = "any_shape")]
     pub file: Option<File>,
-    /// The create's parameters with the defaults filled in.
+    /// Parameters of the create, with the defaults filled in.
     #[serde(default, deserialize_with = "any_shape")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub request_params: Option<Value>,
-    /// Data meant to help identify issues. Absent in real answers; the embedded service says here
-    /// in words why a transcription failed.
+    /// Data that helps to identify problems. If `status` is `error`, its field `error` says why the transcription
+    /// failed.
+    // Answers of the public service do not have it.
     #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub post_session_metadata: Option<Map<String, Value>>,
-    /// Present when the status is `done`.
+    /// Result of the transcription; null unless `status` is `done`.
     #[serde(default = "Option::<R>::default")]
     pub result: Option<R>,
-    /// Not the interface's: where some services say why a transcription failed.
+    /// Why the transcription failed, in records of some other services. This service does not write it.
+    // Not in the interface.
     #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
-    /// Not the interface's, as `error`.
+    /// Why the transcription failed, in records of some other services. This service does not write it.
+    // Not in the interface.
     #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
 }
@@ -167,6 +173,54 @@ pub struct Record<R, M = Value> {
 fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let BoundedValue(value) = BoundedValue::deserialize(deserializer)?;
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
+}
+
+/// A record of a result that is kept: what decided whether it was kept matters no more, and may have any shape.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
+struct KeptRecord<R, M> {
+    #[serde(default, deserialize_with = "any_shape")]
+    request_id: Option<String>,
+    #[serde(default, deserialize_with = "any_shape")]
+    created_at: Option<String>,
+    #[serde(default, deserialize_with = "any_shape")]
+    completed_at: Option<String>,
+    #[serde(default = "Option::<M>::default")]
+    custom_metadata: Option<M>,
+    #[serde(default, deserialize_with = "any_shape")]
+    file: Option<File>,
+    #[serde(default, deserialize_with = "any_shape")]
+    request_params: Option<Value>,
+    #[serde(default = "Option::<R>::default")]
+    result: Option<R>,
+}
+
+impl<'de, R: Deserialize<'de>, M: Deserialize<'de>> Record<R, M> {
+    /// Reads the record of a result that is kept, whatever shape its id and its status have.
+    ///
+    /// # Errors
+    /// The text is not a JSON object.
+    pub fn of_kept(raw: &'de [u8]) -> serde_json::Result<Self> {
+        let KeptRecord { request_id, created_at, completed_at, custom_metadata, file, request_params, result } =
+            serde_json::from_slice(raw)?;
+        Ok(Self {
+            id: String::new(),
+            request_id,
+            version: None,
+            status: Status::Done,
+            created_at,
+            kind: None,
+            completed_at,
+            custom_metadata,
+            error_code: None,
+            file,
+            request_params,
+            post_session_metadata: None,
+            result,
+            error: None,
+            error_message: None,
+        })
+    }
 }
 
 impl<R, M> Record<R, M> {

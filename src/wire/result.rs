@@ -13,32 +13,33 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// The audio a transcription was made from (interface, "file object").
+/// The audio file of a transcription.
+// Interface, "file object".
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct File {
-    /// The upload's id.
+    /// Id of the file, for `GET /file/{id}`.
     pub id: Option<String>,
-    /// The name it was sent under.
+    /// Name of the file, without folders; null if unknown.
     pub filename: Option<String>,
-    /// Where it was fetched from; null for uploads.
+    /// URL that the service fetched the file from; null if the file was uploaded.
     pub source: Option<String>,
-    /// Seconds.
+    /// Duration of the audio in seconds; null if unknown.
     pub audio_duration: Option<f64>,
-    /// Counted in the file.
+    /// Number of channels in the file, equal channels included; null if unknown.
     pub number_of_channels: Option<u32>,
 }
 
-/// What was made of the audio.
+/// Result of a transcription.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultBody {
-    /// How much audio, how long it took, what is billed.
+    /// Duration of the audio, processing time and billed time.
     pub metadata: ResultMetadata,
-    /// What was said. Some answers hold their metadata alone.
+    /// The transcript; absent if the result has only metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcription: Option<Transcription>,
-    /// What else was asked for, by the interface's names.
+    /// The requested enrichments, each under its name.
     #[serde(flatten)]
     pub enrichments: Enrichments,
 }
@@ -50,6 +51,13 @@ pub struct Spoken {
     pub transcription: Option<ReadTranscript>,
     /// Whether the service reports if the speech was recognised, which cannot be requested.
     pub has_recognition_metadata: bool,
+}
+
+impl Spoken {
+    /// Stands for a result that is no object: nothing of it could be read.
+    fn unreadable() -> Self {
+        Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }
+    }
 }
 
 impl<'de> Deserialize<'de> for Spoken {
@@ -83,7 +91,27 @@ impl<'de> Visitor<'de> for SpokenVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spoken, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Spoken::default())
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
     }
 }
 
@@ -175,42 +203,43 @@ impl<'de> Visitor<'de> for BillVisitor {
     }
 }
 
-/// Amounts of a result. All in seconds. What an answer does not say is not written either.
+/// Amounts of a result. Times are in seconds; unknown values are absent.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultMetadata {
-    /// Seconds of audio.
+    /// Duration of the audio in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<f64>,
-    /// Equal channels counted once.
+    /// Number of different channels: channels with equal sound count once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_distinct_channels: Option<u32>,
-    /// The same under the name that older answers and the migration notes have.
+    /// The same number as `number_of_distinct_channels`, under an older name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_channels: Option<u32>,
-    /// `audio_duration` times the distinct channels.
+    /// Billed seconds: `audio_duration` times `number_of_distinct_channels`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub billing_time: Option<f64>,
-    /// From creation to completion.
+    /// Seconds from the creation to the end of the transcription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcription_time: Option<f64>,
 }
 
-/// What was said, as the interface writes it.
+/// A transcript.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transcription {
-    /// The utterances' texts joined by one space.
+    /// Texts of all utterances, joined by one space.
     pub full_transcript: String,
-    /// Most heard first.
+    /// Codes of the languages that were spoken, the most frequent first.
     pub languages: Vec<String>,
-    /// In order of time.
+    /// Utterances, in order of time.
     pub utterances: Vec<WireUtterance>,
-    /// Present when asked for: one envelope (interface, "Result object").
+    /// Sentences: a list with one envelope. Present if requested.
+    // Interface, "Result object".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Envelope<Vec<Sentence>>>>")]
     pub sentences: Option<Value>,
-    /// Present when asked for.
+    /// Subtitles, one item for each requested format. Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<Subtitles>>,
 }
@@ -219,48 +248,49 @@ pub struct Transcription {
 #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subtitles {
-    /// `srt` or `vtt`.
+    /// Format of the subtitles: `srt` or `vtt`.
     pub format: String,
-    /// The whole file's text.
+    /// Content of the subtitle file.
     pub subtitles: String,
 }
 
-/// An utterance as the interface writes it.
+/// An utterance. Times are in seconds from the start of the audio.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WireUtterance {
-    /// Seconds.
+    /// Start in seconds.
     pub start: f64,
-    /// Seconds.
+    /// End in seconds.
     pub end: f64,
-    /// 0 to 1; some answers do not say.
+    /// Confidence from 0 to 1: the mean of the words. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// From 0; 0 where absent.
+    /// Index of the channel, from 0. If it is absent, it is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<u32>,
-    /// In order; may be empty in what is read.
+    /// Words, in order of time.
     pub words: Vec<WireWord>,
-    /// The words joined, trimmed.
+    /// Text of the utterance: its words joined, without blanks at both ends.
     pub text: String,
-    /// A language code.
+    /// Code of the language; empty if unknown.
     pub language: String,
-    /// Absent when diarization is off; older answers hold a word here.
+    /// Index of the speaker, in order of appearance. Absent without diarization.
+    // Older answers have a text here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Value>,
 }
 
-/// A word as the interface writes it.
+/// A word. Times are in seconds from the start of the audio.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WireWord {
-    /// With its own leading space.
+    /// The word, with the space before it.
     pub word: String,
-    /// Seconds.
+    /// Start in seconds.
     pub start: f64,
-    /// Seconds.
+    /// End in seconds.
     pub end: f64,
-    /// 0 to 1; some answers do not say.
+    /// Confidence from 0 to 1. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }

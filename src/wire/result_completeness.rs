@@ -1,10 +1,10 @@
-//! Reads from a streamed result whether each enrichment is there, and if not, why. [`Delivered::missing`] compares that
+//! Reads from a streamed result whether each enrichment is there, and if not, why. [`Delivered::parts`] compares that
 //! with what was requested.
 //!
 //! An unexpected shape is never an error, and no payload is kept.
 
 use super::params::Params;
-use crate::domain::missing_enrichment::{Enrichment, MissingPart};
+use crate::domain::missing_enrichment::{Enrichment, PartOutcome, RequestedPart};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::cell::Cell;
@@ -48,24 +48,50 @@ struct Envelope {
     parts: Vec<Envelope>,
 }
 
-/// Whether something was done; if not, the service's message, if there is one.
-type Outcome = Result<(), Option<String>>;
+/// What became of a part that the result does not lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Done,
+    /// There is nothing to say.
+    Empty,
+}
+
+/// Why a part is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Lack {
+    /// Whether the service reports a failure; otherwise the part is just not there.
+    is_failure: bool,
+    /// The service's message, if there is one.
+    words: Option<String>,
+}
+
+type Outcome = Result<Given, Lack>;
+
+const MISSING: Lack = Lack { is_failure: false, words: None };
 
 impl Envelope {
     fn outcome(&self) -> Outcome {
-        let is_failed = self.error.is_some() || self.success == Some(false);
-        let is_promised = self.is_empty == Some(false) || (self.success.is_none() && self.is_empty.is_none());
-        match is_failed || !self.is_there || (is_promised && !self.has_payload) {
-            true => Err(self.error.clone()),
-            false => Ok(()),
+        if self.reports_failure() {
+            return Err(Lack { is_failure: true, words: self.error.clone() });
         }
+        let is_promised = self.is_empty == Some(false) || (self.success.is_none() && self.is_empty.is_none());
+        match (self.is_there, is_promised && !self.has_payload) {
+            (true, false) if self.is_empty == Some(true) => Ok(Given::Empty),
+            (true, false) => Ok(Given::Done),
+            _ => Err(MISSING),
+        }
+    }
+
+    fn reports_failure(&self) -> bool {
+        self.error.is_some() || self.success == Some(false)
     }
 
     /// Returns the outcome of a list of envelopes: that of the first that failed.
     fn outcome_with_parts(&self) -> Outcome {
         let is_envelope = |part: &&Self| part.success.is_some() || part.error.is_some();
-        self.outcome()?;
-        self.parts.iter().filter(is_envelope).try_for_each(Self::outcome)
+        let given = self.outcome()?;
+        self.parts.iter().filter(is_envelope).try_for_each(|part| part.outcome().map(drop))?;
+        Ok(given)
     }
 
     /// Whether the enrichment is present and failed. An absent one does not count.
@@ -75,19 +101,22 @@ impl Envelope {
 }
 
 impl Delivered {
-    /// Returns the requested parts that this result lacks, ordered by name; target languages are in the order of the
-    /// request.
-    pub fn missing(&self, request: &Params) -> Vec<MissingPart> {
-        let mut missing = Vec::new();
-        for enrichment in request.requested().chain([Enrichment::Recognition]) {
-            if enrichment == Enrichment::Translation {
-                missing.extend(self.missing_translations(&request.target_languages()));
-            } else if let Err(words) = self.outcome(enrichment, request) {
-                missing.push(MissingPart { enrichment, language: None, words });
+    /// Returns what became of each requested part, ordered by name; target languages are in the order of the request.
+    /// Recognition, which nobody requests, is among them if the service tells of it.
+    pub fn parts(&self, request: &Params) -> Vec<RequestedPart> {
+        let mut parts = Vec::new();
+        for enrichment in request.requested() {
+            match enrichment {
+                Enrichment::Translation => parts.extend(self.translations(&request.target_languages())),
+                _ => parts.push(part(enrichment, None, self.outcome(enrichment, request))),
             }
         }
-        missing.sort_by_key(|part| part.enrichment);
-        missing
+        if self.envelopes(Enrichment::Recognition).iter().any(|envelope| envelope.is_there) {
+            let outcome = self.outcome(Enrichment::Recognition, request);
+            parts.push(part(Enrichment::Recognition, None, outcome));
+        }
+        parts.sort_by_key(|part| part.enrichment);
+        parts
     }
 
     fn envelopes(&self, enrichment: Enrichment) -> &[Envelope] {
@@ -100,13 +129,16 @@ impl Delivered {
         match enrichment {
             // Their effect is visible in the words only; there is an envelope only if they failed.
             E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced | E::Recognition => {
-                envelopes.iter().filter(|envelope| envelope.has_failed()).try_for_each(Envelope::outcome)
+                let failed = envelopes.iter().find(|envelope| envelope.has_failed());
+                let is_empty = envelopes.iter().any(|envelope| envelope.is_empty == Some(true));
+                failed.map_or(Ok(if is_empty { Given::Empty } else { Given::Done }), Envelope::outcome)
             }
             // Current services send an envelope only for a failure; the speakers are in the utterances.
             E::Diarization if envelopes.iter().all(|envelope| !envelope.is_there) => {
-                match self.speech.has_speakers || !self.speech.has_utterances {
-                    true => Ok(()),
-                    false => Err(None),
+                match (self.speech.has_speakers, self.speech.has_utterances) {
+                    (true, _) => Ok(Given::Done),
+                    (false, false) => Ok(Given::Empty),
+                    (false, true) => Err(MISSING),
                 }
             }
             E::AudioToLlm => {
@@ -116,19 +148,18 @@ impl Delivered {
         }
     }
 
-    fn missing_translations(&self, targets: &[&str]) -> Vec<MissingPart> {
+    fn translations(&self, targets: &[&str]) -> Vec<RequestedPart> {
         let enrichment = Enrichment::Translation;
         let (nothing, envelopes) = (Envelope::default(), self.envelopes(enrichment));
         let envelope = envelopes.iter().rfind(|envelope| envelope.is_there).unwrap_or(&nothing);
         if targets.is_empty() {
-            let words = envelope.outcome().err();
-            return words.map(|words| MissingPart { enrichment, language: None, words }).into_iter().collect();
+            return vec![part(enrichment, None, envelope.outcome())];
         }
-        let part = |(number, target): (usize, &&str)| {
-            let words = self.translation_outcome(envelope, number, target, targets.len()).err()?;
-            Some(MissingPart { enrichment, language: Some((*target).to_owned()), words })
+        let translation = |(number, target): (usize, &&str)| {
+            let outcome = self.translation_outcome(envelope, number, target, targets.len());
+            part(enrichment, Some(target), outcome)
         };
-        targets.iter().enumerate().filter_map(part).collect()
+        targets.iter().enumerate().map(translation).collect()
     }
 
     /// Returns the outcome of the translation into a target language.
@@ -141,41 +172,58 @@ impl Delivered {
         let Some(part) = envelope.parts.iter().find(has_target).or(in_order) else {
             let is_silent = !self.speech.has_text && envelope.is_there;
             let is_empty = envelope.is_empty == Some(true) || is_silent;
-            return envelope_outcome.and(if is_empty { Ok(()) } else { Err(None) });
+            return envelope_outcome.and(if is_empty { Ok(Given::Empty) } else { Err(MISSING) });
         };
-        if part.error.is_some() || part.success == Some(false) {
-            return Err(part.error.clone().or_else(|| envelope.error.clone()));
+        if part.reports_failure() {
+            let words = part.error.clone().or_else(|| envelope.error.clone());
+            return Err(Lack { is_failure: true, words });
         }
-        match part.has_text || (envelope_outcome.is_ok() && !self.speech.has_text) {
-            true => Ok(()),
-            false => Err(envelope_outcome.err().flatten()),
+        match (part.has_text, envelope_outcome) {
+            (true, _) => Ok(Given::Done),
+            (false, Ok(_)) if !self.speech.has_text => Ok(Given::Empty),
+            (false, outcome) => Err(outcome.err().unwrap_or_default()),
         }
     }
+}
+
+fn part(enrichment: Enrichment, language: Option<&str>, outcome: Outcome) -> RequestedPart {
+    let (outcome, words) = match outcome {
+        Ok(Given::Done) => (PartOutcome::Done, None),
+        Ok(Given::Empty) => (PartOutcome::Empty, None),
+        Err(Lack { is_failure: true, words }) => (PartOutcome::Failed, words),
+        Err(Lack { is_failure: false, words }) => (PartOutcome::Missing, words),
+    };
+    RequestedPart { enrichment, language: language.map(str::to_owned), outcome, words }
 }
 
 /// Returns the outcome of the prompts: each must have an answer.
 fn prompt_outcome(envelope: &Envelope, prompts: usize) -> Outcome {
-    envelope.outcome()?;
+    let given = envelope.outcome()?;
     let failed = envelope.parts.iter().enumerate().find_map(|(number, part)| {
-        let words = part.outcome().err()?.unwrap_or_else(|| "no answer".to_owned());
-        Some(format!("prompt {}: {words}", number + 1))
+        let Lack { is_failure, words } = part.outcome().err()?;
+        let words = format!("prompt {}: {}", number + 1, words.unwrap_or_else(|| "no answer".to_owned()));
+        Some(Lack { is_failure, words: Some(words) })
     });
     let answers = envelope.parts.len();
     let too_few = (answers < prompts && envelope.is_empty != Some(true))
-        .then(|| format!("{answers} of {prompts} prompts were answered"));
-    failed.or(too_few).map_or(Ok(()), |words| Err(Some(words)))
+        .then(|| Lack { is_failure: false, words: Some(format!("{answers} of {prompts} prompts were answered")) });
+    failed.or(too_few).map_or(Ok(given), Err)
 }
 
-/// Succeeds if one of the outcomes does; otherwise returns the first message.
+/// Returns the best of the outcomes of one enrichment, which can be in two places; of failures, the first one with a
+/// message.
 fn best_outcome(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let mut words = None;
+    let mut best: Outcome = Err(MISSING);
     for outcome in outcomes {
-        match outcome {
-            Ok(()) => return Ok(()),
-            Err(reason) => words = words.or(reason),
-        }
+        best = match (best, outcome) {
+            (Ok(Given::Done), _) | (_, Ok(Given::Done)) => Ok(Given::Done),
+            (Ok(Given::Empty), _) | (_, Ok(Given::Empty)) => Ok(Given::Empty),
+            (Err(known), Err(other)) => {
+                Err(Lack { is_failure: known.is_failure || other.is_failure, words: known.words.or(other.words) })
+            }
+        };
     }
-    Err(words)
+    best
 }
 
 impl<'de> Deserialize<'de> for Delivered {
@@ -576,13 +624,14 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::missing_enrichment::join_names;
+    use crate::domain::missing_enrichment::{MissingPart, join_names};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn missing(request: &Value, result: &Value) -> Vec<MissingPart> {
         let delivered: Delivered = serde_json::from_str(&result.to_string()).unwrap();
-        delivered.missing(&Params::parse_lenient(request))
+        let parts = delivered.parts(&Params::parse_lenient(request));
+        parts.iter().filter_map(RequestedPart::as_missing).collect()
     }
 
     fn said() -> Value {
@@ -635,6 +684,43 @@ mod tests {
                 assert_eq!(of(done.clone()), [], "{name}: {done}");
             }
         }
+    }
+
+    #[test]
+    fn what_failed_is_told_from_what_is_missing_and_from_what_is_empty() {
+        let outcome = |request: Value, result: Value| {
+            let delivered: Delivered = serde_json::from_str(&result.to_string()).unwrap();
+            let parts = delivered.parts(&Params::parse_lenient(&request));
+            parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        let of = |envelope: Value| outcome(json!({ "summarization": true }), json!({ "summarization": envelope }));
+        assert_eq!(of(json!({ "success": true, "is_empty": false, "results": "x" })), "summarization done");
+        assert_eq!(of(json!({ "success": true, "is_empty": true, "results": null })), "summarization empty");
+        assert_eq!(of(failed("out of memory")), "summarization failed: out of memory");
+        assert_eq!(of(json!({ "success": false })), "summarization failed");
+        assert_eq!(of(json!({ "success": true, "is_empty": false, "results": null })), "summarization missing");
+        assert_eq!(of(Value::Null), "summarization missing");
+        let request =
+            json!({ "translation": true, "translation_config": { "target_languages": ["fr", "de", "it", "es"] } });
+        let results = json!([
+            { "error": null, "languages": ["de"], "full_transcript": "x" },
+            { "error": { "message": "no model" }, "languages": ["fr"], "full_transcript": "" },
+            { "error": null, "languages": ["it"], "full_transcript": "" },
+        ]);
+        let envelope = json!({ "success": true, "is_empty": false, "error": null, "results": results });
+        let told =
+            "translation fr failed: no model; translation de done; translation it missing; translation es missing";
+        assert_eq!(outcome(request.clone(), json!({ "transcription": said(), "translation": envelope })), told);
+        let silence = json!({ "full_transcript": "", "utterances": [] });
+        let envelope = json!({ "success": true, "is_empty": true, "results": [] });
+        let told = "translation fr empty; translation de empty; translation it empty; translation es empty";
+        assert_eq!(outcome(request, json!({ "transcription": silence, "translation": envelope })), told);
+        let diarized = json!({ "diarization": true });
+        assert_eq!(outcome(diarized.clone(), json!({ "transcription": { "utterances": [] } })), "diarization empty");
+        assert_eq!(outcome(diarized, json!({ "transcription": said() })), "diarization missing");
+        let recognition = json!({ "recognition": { "success": true, "is_empty": true } });
+        assert_eq!(outcome(json!({}), recognition), "recognition empty");
+        assert_eq!(outcome(json!({}), json!({ "transcription": said() })), "");
     }
 
     #[test]

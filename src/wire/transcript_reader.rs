@@ -5,12 +5,12 @@
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Number, Reads, Text, number, text};
 use crate::wire::result::Subtitles;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The most words and utterances of one result: some 300 hours of speech.
 const MAX_WORDS: usize = 3_000_000;
@@ -35,6 +35,11 @@ pub struct ReadTranscript {
 pub struct UnreadFields(BTreeMap<&'static str, u64>);
 
 impl UnreadFields {
+    /// Returns each field with how often it could not be read.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(name, count)| (*name, *count))
+    }
+
     /// Describes the fields for people: `languages, utterances.start (3)`; `None` if all were read.
     pub fn describe(&self) -> Option<String> {
         let describe_field = |(name, count): (&&str, &u64)| match count {
@@ -49,6 +54,11 @@ impl ReadTranscript {
     /// Returns the transcript. A text without utterances is one utterance without times.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// Stands for a transcript of which nothing could be read, because this field is of another type.
+    pub fn unreadable(field: &'static str) -> Self {
+        Self { unread: UnreadFields(BTreeMap::from([(field, 1)])), ..Self::default() }
     }
 
     /// Returns the fields that could not be read.
@@ -114,129 +124,8 @@ impl Usage {
 
 impl<'de> Deserialize<'de> for ReadTranscript {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lax(Transcription(Usage::default()))).map(Option::unwrap_or_default)
-    }
-}
-
-/// Reads a value; the default methods skip it, so each type implements what it expects.
-trait Reads<'de>: Sized {
-    type Value;
-
-    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Self::Value>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Self::Value>, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn text(self, _text: &str) -> Option<Self::Value> {
-        None
-    }
-
-    fn number(self, _number: f64) -> Option<Self::Value> {
-        None
-    }
-}
-
-/// Reads a value of any type; an unexpected type gives `None`.
-struct Lax<R>(R);
-
-impl<'de, R: Reads<'de>> DeserializeSeed<'de> for Lax<R> {
-    type Value = Option<R::Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, R: Reads<'de>> Visitor<'de> for Lax<R> {
-    type Value = Option<R::Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a part of a result")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(self.0.number(number as f64))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(self.0.number(number as f64))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(self.0.number(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(self.0.text(text))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-        self.0.list(seq)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        self.0.object(map)
-    }
-}
-
-struct Text;
-
-impl Reads<'_> for Text {
-    type Value = String;
-
-    fn text(self, text: &str) -> Option<String> {
-        Some(text.to_owned())
-    }
-}
-
-struct Number;
-
-impl Reads<'_> for Number {
-    type Value = f64;
-
-    fn number(self, number: f64) -> Option<f64> {
-        Some(number)
-    }
-}
-
-/// A non-negative integer.
-struct Count;
-
-impl Reads<'_> for Count {
-    type Value = u32;
-
-    fn number(self, number: f64) -> Option<u32> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating, and compared")]
-        let count = number as u32;
-        (f64::from(count) == number).then_some(count)
-    }
-}
-
-struct Texts;
-
-impl<'de> Reads<'de> for Texts {
-    type Value = Vec<String>;
-
-    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {
-        let mut texts = Vec::new();
-        while let Some(text) = seq.next_element_seed(Lax(Text))? {
-            // No recording has more languages.
-            texts.extend(text.filter(|_| texts.len() < 1_000));
-        }
-        Ok(Some(texts))
+        let read = deserializer.deserialize_any(Lax(Transcription(Usage::default())))?;
+        Ok(read.unwrap_or_else(|| Self::unreadable("transcription")))
     }
 }
 
@@ -247,15 +136,26 @@ impl<'de> Reads<'de> for Transcription {
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<ReadTranscript>, A::Error> {
         let (mut parsed, mut full_text) = (ReadTranscript::default(), String::new());
+        let mut words = Vec::new();
         let mut fields = Fields::new(&self.0, ["full_transcript", "languages", "utterances"]);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
                 Some("full_transcript") => full_text = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("languages") => {
-                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
+                    let others = Cell::new(0);
+                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(LaxTexts(&others)))?);
+                    (0..others.get()).for_each(|_| self.0.count_unread("languages"));
                 }
                 Some("utterances") => {
                     parsed.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
+                }
+                // Translations of the public service have their words here.
+                Some("words") => {
+                    let read = map.next_value_seed(Lax(Words(&self.0)))?;
+                    if read.is_none() {
+                        self.0.count_unread("words");
+                    }
+                    words = read.unwrap_or_default();
                 }
                 Some("subtitles") => {
                     let files = map.next_value_seed(Lax(SubtitlesList))?.unwrap_or_default();
@@ -270,7 +170,7 @@ impl<'de> Reads<'de> for Transcription {
         if parsed.transcript.utterances.is_empty() && !text.is_empty() {
             let text = text.to_owned();
             check_utterance_size(text.len())?;
-            parsed.transcript.utterances.push(Utterance { text, ..empty_utterance() });
+            parsed.transcript.utterances.push(Utterance { text, words, ..empty_utterance() });
         }
         Ok(Some(parsed))
     }
@@ -405,41 +305,10 @@ impl<'de> Reads<'de> for SubtitlesReader {
     }
 }
 
-/// Reads a key; a key that is longer than every known one is dropped.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok((key.len() <= 20).then(|| key.to_owned()))
-    }
-}
-
 /// Joins the words of an utterance that has no text. Some services put the spaces between words into the words.
 fn join_words(words: &[Word]) -> String {
     let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
-    Ok(map.next_value_seed(Lax(Text))?.unwrap_or_default())
-}
-
-fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
-    Ok(map.next_value_seed(Lax(Number))?.unwrap_or_default())
 }
 
 fn check_utterance_size<E: Error>(bytes: usize) -> Result<(), E> {

@@ -11,33 +11,33 @@ pub const PATH: &str = "/v2/upload";
 /// The name of the multipart part with the file.
 pub const PART_NAME: &str = "audio";
 
-/// What the service says of a file that it has taken.
+/// Answer to an upload.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Uploaded {
-    /// `{base_url}/file/<file_id>`; to be given to the create.
+    /// URL of the uploaded file, for the field `audio_url` of a create. It has the form `{base_url}/file/{id}`.
     pub audio_url: String,
-    /// What was found in the file.
+    /// Properties of the file.
     pub audio_metadata: AudioMetadata,
 }
 
-/// What the service found in an uploaded file.
+/// Properties of an uploaded file.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AudioMetadata {
-    /// The file's id at the service.
+    /// Id of the file, for `GET /file/{id}`.
     pub id: String,
-    /// The name it was sent under.
+    /// Name of the file, without folders.
     pub filename: String,
-    /// Where it was fetched from, when it was.
+    /// URL that the service fetched the file from; absent if the request contained the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Without a dot.
+    /// Extension of the name, in lower case and without the dot; empty if the name has none.
     pub extension: String,
-    /// Bytes.
+    /// Size in bytes; null if unknown.
     pub size: Option<u64>,
-    /// Seconds.
+    /// Duration of the audio in seconds; null if unknown.
     pub audio_duration: Option<f64>,
-    /// Counted in the file, equal ones included.
+    /// Number of channels in the file, equal channels included; null if unknown.
     pub number_of_channels: Option<u32>,
 }
 

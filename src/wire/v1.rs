@@ -41,73 +41,85 @@ impl OutputFormat {
     }
 }
 
-/// The first version's answer.
+/// Answer of the first version.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionAnswer")]
 pub struct V1Answer {
-    /// What was said.
+    /// A list of utterances, or one text if `output_format` is not `json`.
     prediction: Prediction,
-    /// What was said and what is known beside it.
+    /// The utterances in any case, with their metadata.
     prediction_raw: Raw,
 }
 
+/// A transcript in the requested `output_format`.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionPrediction")]
 #[serde(untagged)]
 enum Prediction {
+    /// Utterances, in order of time: `json`.
     Utterances(Vec<Utterance>),
-    /// Subtitles, or the words alone.
+    /// Subtitles (`srt`, `vtt`) or the text alone (`txt`, `plain`).
     Text(String),
 }
 
+/// A transcript with its metadata.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionRaw")]
 struct Raw {
     metadata: Metadata,
+    /// Utterances, in order of time.
     transcription: Vec<Utterance>,
 }
 
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionMetadata")]
 struct Metadata {
-    /// Seconds.
+    /// Seconds from the creation to the end of the transcription; null if unknown.
     total_transcription_time: Option<f64>,
+    /// Properties of the audio.
     provided_file_metadata: FileMetadata,
 }
 
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionFileMetadata")]
 struct FileMetadata {
-    /// Seconds.
+    /// Duration of the audio in seconds; null if unknown.
     duration: Option<f64>,
+    /// Number of different channels; null if unknown.
     channels: Option<u32>,
-    /// The same under the name that answers had.
+    /// The same number as `channels`, under an older name.
     nb_channels: Option<u32>,
 }
 
-/// Times in seconds; -1 where nothing is known of the confidence.
+/// An utterance. Times are in seconds from the start of the audio.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionUtterance")]
 struct Utterance {
     words: Vec<Word>,
+    /// Text of the utterance.
     transcription: String,
+    /// Code of the language; empty if unknown.
     language: String,
     time_begin: f64,
     time_end: f64,
-    /// `channel_0` and so on.
+    /// Name of the channel: `channel_0`, `channel_1` and so on.
     channel: String,
+    /// Confidence from 0 to 1; -1 if unknown.
     confidence: f64,
-    /// Absent where nobody was told apart.
+    /// Index of the speaker, in order of appearance. Absent without diarization.
     #[serde(skip_serializing_if = "Option::is_none")]
     speaker: Option<Value>,
 }
 
+/// A word. Times are in seconds from the start of the audio.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[schemars(rename = "FirstVersionWord")]
 struct Word {
+    /// The word, with the space before it.
     word: String,
     time_begin: f64,
     time_end: f64,
+    /// Confidence from 0 to 1; -1 if unknown.
     confidence: f64,
 }
 

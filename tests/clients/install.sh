@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Puts what tests/it/service/official_clients.rs runs into target/clients: the public service's official clients for Python
-# and JavaScript, and a checker of OpenAPI documents; pinned, with hashes. Does nothing, and needs no
-# network, where they are there already. With --check it only looks whether they are.
+# and JavaScript, and a checker of OpenAPI documents; and what tests/it/outputs/formats.rs reads outputs with. All pinned,
+# with hashes. Does nothing, and needs no network, where they are there already. With --check it only looks whether they are.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 to=../../target/clients
 stamp=$to/installed
-hash=$(cat requirements.txt package.json package-lock.json .npmrc | sha256sum)
+hash=$(cat requirements.txt readers.txt package.json package-lock.json .npmrc | sha256sum)
 
 me=tests/clients/install.sh
 source ../pinned.sh
@@ -28,6 +28,8 @@ mkdir -p "$to"
 rm -rf "$stamp" "$to/python" "$to/node_modules"
 "$python" -m venv "$to/python"
 "$to/python/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.txt ||
+    give_up "the Python packages could not be installed: that needs the network, once"
+"$to/python/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r readers.txt ||
     give_up "the Python packages could not be installed: that needs the network, once"
 cp package.json package-lock.json .npmrc "$to/"
 npm ci --prefix "$to" --silent --ignore-scripts ||

@@ -30,7 +30,8 @@ pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, Comman
         for_each_selected(&queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
     }
     let done = work.batch.done;
-    context.print_line(&format!("{done} acknowledged: `once` and `status --check` ignore them until they change"))?;
+    let effect = if done == 0 { "" } else { ": `once` and `status --check` ignore them until they change" };
+    context.print_line(&format!("{done} acknowledged{effect}"))?;
     Ok(work.batch.exit_code())
 }
 

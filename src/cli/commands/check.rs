@@ -2,6 +2,8 @@
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
 use crate::cli::commands::check_manifests;
+use crate::cli::commands::check_output_files::{OWNERSHIP_FIX, refused_ownership};
+use crate::cli::commands::check_outputs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::cli::runtime::queue_access::daemon_of;
@@ -90,6 +92,10 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
         results.extend(missing_row_roots(mount.source()));
+        let refused = refused_ownership(mount.source()).filter(|_| mount.source().is_local());
+        results.extend(
+            refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
+        );
         let manifests = check_manifests::reports(mount).await;
         results.extend(
             manifests
@@ -107,6 +113,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
     results.extend(extraction(&config));
     results.extend(requests(&config));
+    results.extend(unshown_enrichments(&config));
     results.extend(recordings_of_two_sources(&config));
     results.extend(check_installation(&config).await);
     // If the listener cannot be opened, opening the daemon has already reported that.
@@ -281,6 +288,16 @@ fn of_source(unsupported: &UnsupportedCheck, source: &Source) -> Vec<CheckResult
     });
     let fix = "change the template, or name another one in the rows";
     own.chain(of_rows.map(|words| warning(&what, words, fix))).collect()
+}
+
+/// Warns of enrichments that are requested and that no output of the source shows.
+fn unshown_enrichments(config: &Config) -> Vec<CheckResult> {
+    let of_source = |source: &Source| {
+        let unshown = check_outputs::unshown(source);
+        let warn = |(words, fix): (String, String)| warning(&format!("source {}", source.name), words, fix);
+        unshown.into_iter().map(warn).collect::<Vec<_>>()
+    };
+    config.sources.iter().flat_map(of_source).collect()
 }
 
 /// Warns of each source of manifests that lies in the folder of a source that scans it, or around it: a recording

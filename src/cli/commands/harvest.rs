@@ -1,5 +1,6 @@
 //! `scribed harvest`: downloads the transcriptions in the services' lists into a folder.
 
+use crate::captions::CaptionRules;
 use crate::cli::args::{HarvestArgs, ListArg};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
@@ -18,9 +19,10 @@ use std::sync::Arc;
 /// # Errors
 /// See [`CommandError`]. Files that were written before the error stay.
 pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandError> {
-    let session = ServiceSession::connect(&context.config()?, args.service.as_deref()).await?;
+    let config = context.config()?;
+    let session = ServiceSession::connect(&config, args.service.as_deref()).await?;
     let mut sum = Sum::default();
-    let harvested = harvest_all(context, args, &session, &mut sum).await;
+    let harvested = harvest_all(context, args, &session, config.captions, &mut sum).await;
     let closed = session.close().await;
     sum.print(context, args)?;
     harvested?;
@@ -33,6 +35,7 @@ async fn harvest_all(
     context: &Context,
     args: &HarvestArgs,
     session: &ServiceSession,
+    captions: CaptionRules,
     sum: &mut Sum,
 ) -> Result<(), CommandError> {
     let kinds = match args.kind {
@@ -43,7 +46,7 @@ async fn harvest_all(
     let mut failure = None;
     for client in &session.clients {
         for kind in &kinds {
-            match harvest_list(context, args, &**client, *kind, sum).await {
+            match harvest_list(context, args, (&**client, *kind), captions, sum).await {
                 Ok(()) => {}
                 Err(HarvestError::NoList(words)) if args.kind == ListArg::All && *kind == ListKind::Live => {
                     tracing::warn!(service = %client.identity().service, why = words, "the service has no list of live transcriptions");
@@ -63,8 +66,8 @@ async fn harvest_all(
 async fn harvest_list(
     context: &Context,
     args: &HarvestArgs,
-    client: &dyn Client,
-    kind: ListKind,
+    (client, kind): (&dyn Client, ListKind),
+    captions: CaptionRules,
     sum: &mut Sum,
 ) -> Result<(), HarvestError> {
     let service = client.identity().service.clone();
@@ -74,6 +77,7 @@ async fn harvest_list(
         kind,
         outputs: args.outputs.clone(),
         name_by: args.name_by.clone(),
+        captions,
         syncs: Arc::default(),
     };
     let query = query(args);

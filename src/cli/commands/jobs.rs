@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     let mut selection = Selection { stages, source, incomplete, edited, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
     let limit = args.limit.or((is_screen && !args.all).then_some(TERMINAL_LIMIT)).unwrap_or(u64::MAX);
-    let mut list = List::new(context, args.csv, is_screen)?;
+    let mut list = List::new(context, args, is_screen)?;
     let mut totals = Totals::default();
     loop {
         let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
@@ -120,17 +120,18 @@ async fn source_of(config: &Config, queue: &QueueAccess, name: &str) -> Result<S
 
 /// The format of the list.
 enum List<'a> {
-    Lines(&'a Context),
-    Screen { context: &'a Context, has_heading: bool },
+    Lines { context: &'a Context, has_outcomes: bool },
+    Screen { context: &'a Context, has_heading: bool, has_outcomes: bool },
     Table(Box<Table>),
 }
 
 impl<'a> List<'a> {
-    fn new(context: &'a Context, csv: bool, is_screen: bool) -> io::Result<Self> {
-        match (csv, is_screen) {
+    fn new(context: &'a Context, args: &JobsArgs, is_screen: bool) -> io::Result<Self> {
+        let has_outcomes = args.incomplete;
+        match (args.csv, is_screen) {
             (true, _) => Ok(Self::Table(Box::new(Table::new(CSV_HEADER)?))),
-            (false, true) => Ok(Self::Screen { context, has_heading: false }),
-            (false, false) => Ok(Self::Lines(context)),
+            (false, true) => Ok(Self::Screen { context, has_heading: false, has_outcomes }),
+            (false, false) => Ok(Self::Lines { context, has_outcomes }),
         }
     }
 
@@ -141,16 +142,16 @@ impl<'a> List<'a> {
             paths.try_for_each(|path| context.print_line(&format!("  edited: {path}")))
         };
         match self {
-            Self::Lines(context) => jobs.iter().try_for_each(|job| {
+            Self::Lines { context, has_outcomes } => jobs.iter().try_for_each(|job| {
                 let mut object = row(job);
                 if let Some(paths) = edited.get(&job.id) {
                     object["edited"] = paths.iter().map(|path| path.lossy()).collect();
                 }
                 context.print_json(&object)?;
-                context.print_line(&line(job, 0, 0))?;
+                context.print_line(&line(job, 0, 0, *has_outcomes))?;
                 below(context, job)
             }),
-            Self::Screen { context, has_heading } => {
+            Self::Screen { context, has_heading, has_outcomes } => {
                 let widths = jobs.iter().map(|job| terminal::width(&recording(job)));
                 let width = widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or_default();
                 if !*has_heading && !jobs.is_empty() {
@@ -158,7 +159,7 @@ impl<'a> List<'a> {
                     context.print_line(&format!("{:>6}  {:<10}  {:<width$}  reason", "job", "stage", "recording"))?;
                 }
                 jobs.iter().try_for_each(|job| {
-                    context.print_line(&line(job, 6, width))?;
+                    context.print_line(&line(job, 6, width, *has_outcomes))?;
                     below(context, job)
                 })
             }
@@ -176,8 +177,10 @@ fn recording(job: &Job) -> String {
 }
 
 /// Formats one job. `digits` and `width` are the widths of the columns for its number and its recording.
-fn line(job: &Job, digits: usize, width: usize) -> String {
+/// `has_outcomes` adds what became of each requested part.
+fn line(job: &Job, digits: usize, width: usize, has_outcomes: bool) -> String {
     let (id, recording) = (job.id.to_string(), recording(job));
     let fill = " ".repeat(width.saturating_sub(terminal::width(&recording)));
-    format!("{id:>digits$}  {:<10}  {recording}{fill}  {}", job.stage.kind().name(), reason(job))
+    let outcomes = job.outcomes().filter(|_| has_outcomes).map(|outcomes| format!(" [{outcomes}]")).unwrap_or_default();
+    format!("{id:>digits$}  {:<10}  {recording}{fill}  {}{outcomes}", job.stage.kind().name(), reason(job))
 }

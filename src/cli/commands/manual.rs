@@ -1,4 +1,4 @@
-//! `scribed manual`: prints the pages of `docs/`. An installed program has no other copy of them.
+//! `scribed manual`: prints the pages of `docs/`, and the units of `deploy/`. An installed program has no other copy of them.
 
 use crate::cli::args::ManualArgs;
 use crate::cli::render::terminal;
@@ -22,7 +22,8 @@ macro_rules! page {
     };
 }
 
-/// All pages, in the order of the list of topics. A test compares them with the files in `docs/`.
+/// All pages, in the order of the list of topics. A test compares them with the files in `docs/` and the units in
+/// `deploy/`.
 pub const PAGES: &[Page] = &[
     page!("README.md"),
     page!("docs/README.md"),
@@ -31,6 +32,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/another-machine.md"),
     page!("docs/how-to/buckets.md"),
     page!("docs/how-to/callbacks-behind-a-proxy.md"),
+    page!("docs/how-to/captions.md"),
     page!("docs/how-to/changed-files.md"),
     page!("docs/how-to/edited-outputs.md"),
     page!("docs/how-to/full-disk.md"),
@@ -39,6 +41,8 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/lost-queue.md"),
     page!("docs/how-to/manifests.md"),
     page!("docs/how-to/monitoring.md"),
+    page!("docs/how-to/outputs.md"),
+    page!("docs/how-to/players.md"),
     page!("docs/how-to/serve-others.md"),
     page!("docs/how-to/several-installations.md"),
     page!("docs/how-to/systemd.md"),
@@ -59,6 +63,10 @@ pub const PAGES: &[Page] = &[
     page!("docs/glossary.md"),
     page!("SECURITY.md"),
     page!("CHANGELOG.md"),
+    page!("deploy/scribed.service"),
+    page!("deploy/scribed-once.service"),
+    page!("deploy/scribed-once.timer"),
+    page!("deploy/scribed-serve.service"),
 ];
 
 impl Page {
@@ -98,7 +106,8 @@ fn find(wanted: &str) -> Result<&'static Page, CommandError> {
     let matches = |page: &&Page| page.topic() == wanted || page.path.to_lowercase() == wanted;
     PAGES.iter().find(matches).ok_or_else(|| {
         let topics: Vec<String> = PAGES.iter().map(Page::topic).collect();
-        let near = nearest(&wanted, topics.iter().map(String::as_str));
+        let part = || topics.iter().map(String::as_str).find(|topic| topic.contains(&wanted));
+        let near = nearest(&wanted, topics.iter().map(String::as_str)).or_else(part);
         let near = near.map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
         CommandError::Usage(format!("the manual has no topic {wanted}.{near} `scribed manual` lists the topics"))
     })

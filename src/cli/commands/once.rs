@@ -6,6 +6,7 @@ use crate::cli::commands::pause::print_pauses;
 use crate::cli::render::progress::PassProgress;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::only_paths::path_selection;
 use crate::cli::runtime::queue_access::open_daemon;
 use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
@@ -25,6 +26,7 @@ use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
 pub use crate::pipeline::budget::hours as length;
+use crate::pipeline::budget::pass_limits::PassLimits;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::pipeline::engine::{EngineEnd, PassPatience, Tally, Until};
 use crate::pipeline::engines::Engines;
@@ -32,7 +34,7 @@ use crate::source::mount::disk::NETWORK_SETTLE;
 use crate::source::scan::folder_scan::Scanned;
 use crate::store::contract::{Filter, JobSubset, Queries, StoreError, WaitingGroup};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -51,9 +53,13 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         Some(file) => Some(chosen(file, config.clone()).await?),
         None => None,
     };
+    let only = path_selection(&args.only)?;
     let daemon = open_daemon(&config, args.rebuild).await?;
     if let Some(chosen) = chosen {
         daemon.setup().budget_gate.restrict_to(chosen);
+    }
+    if only.is_some() || args.limit.is_some() {
+        daemon.setup().budget_gate.limit_pass(PassLimits::new(only, args.limit));
     }
     let patience = patience(&config, args.patience);
     let command_server = CommandServer::begin(&config, &daemon);
@@ -61,7 +67,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     command_server.end().await;
     daemon.receipts().await?;
     let tally = daemon.engines.tally();
-    let waiting = waiting(&daemon).await?;
+    let (waiting, held_back) = waiting(&daemon).await?;
     let facts = facts(&daemon, waiting, passed.as_ref().ok()).await?;
     let doubles = daemon.engines.doubles();
     let missing = daemon.engines.missing();
@@ -85,6 +91,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         ended: &ended,
         left_out: left_out.as_ref(),
         missing: &missing,
+        held_back: &held_back,
     };
     print_summary(context, &summary, doubles, started.elapsed())?;
     if excess.files > 0 {
@@ -249,29 +256,30 @@ async fn facts(
             facts.outages.push(Outage { service: None, kind, words: words.clone(), lasted, is_given_up: true });
         }
     }
-    if let Some(chosen) = daemon.setup().budget_gate.allowlist() {
-        (facts.failed, facts.incomplete) = chosen_unhandled(daemon, chosen).await?;
+    if daemon.setup().budget_gate.is_selective() {
+        (facts.failed, facts.incomplete) = chosen_unhandled(daemon).await?;
     }
     Ok(facts)
 }
 
-/// Counts the jobs of the plan that failed, and those that are incomplete, without acknowledged ones.
-async fn chosen_unhandled(daemon: &Daemon, chosen: &PlanAllowlist) -> Result<(u64, u64), StoreError> {
+/// Counts the jobs of the plan or of `--only` that failed, and those that are incomplete, without acknowledged ones.
+async fn chosen_unhandled(daemon: &Daemon) -> Result<(u64, u64), StoreError> {
     const PIECE: usize = 1_000;
+    let gate = &daemon.setup().budget_gate;
     let (mut failed, mut incomplete) = (0, 0);
     let mut filter = Filter { stages: vec![StageKind::Failed], after: None, limit: PIECE };
     loop {
         let jobs = daemon.store.page(&filter).await?;
         let Some(last) = jobs.last() else { break };
         filter.after = Some(last.id);
-        failed += jobs.iter().filter(|job| job.is_unhandled_failure() && chosen.names(&job.key)).count() as u64;
+        failed += jobs.iter().filter(|job| job.is_unhandled_failure() && gate.names(job)).count() as u64;
     }
     let mut after = None;
     loop {
         let jobs = daemon.store.jobs_in(JobSubset::Incomplete, after, PIECE).await?;
         let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
         after = Some(last.id);
-        incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && chosen.names(&job.key)).count() as u64;
+        incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && gate.names(job)).count() as u64;
     }
 }
 
@@ -291,8 +299,20 @@ async fn progress(engines: &Engines, store: &dyn Queries, scanning: bool) -> Opt
     })
 }
 
-/// Counts the jobs that have not ended, by what they wait for.
-async fn waiting(daemon: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
+/// What a person's limits of the pass leave for later.
+#[derive(Debug, Default)]
+struct HeldBack {
+    /// The limit of purchases, and how many were made; `None` without a limit.
+    purchases: Option<(usize, usize)>,
+    /// The number of jobs that the limit of purchases holds back.
+    by_limit: u64,
+    /// The number of jobs that have not ended and that `--only` does not select; `None` without `--only`.
+    not_selected: Option<u64>,
+}
+
+/// Counts the jobs that have not ended, by what they wait for; those that the limits of the pass leave for later are
+/// counted apart.
+async fn waiting(daemon: &Daemon) -> Result<(BTreeMap<WaitReason, WaitingJobs>, HeldBack), StoreError> {
     let (store, setup, mut waiting) = (&daemon.store, daemon.setup(), BTreeMap::new());
     let (pauses, now, budget_gate) = (store.pauses().await?, SystemClock.now(), &daemon.setup().budget_gate);
     let mut count = |job: Job, jobs: u64| {
@@ -303,21 +323,35 @@ async fn waiting(daemon: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, S
         };
         waiting.entry(why).or_insert(WaitingJobs { jobs: 0, one: job.id }).jobs += jobs;
     };
-    let Some(chosen) = budget_gate.allowlist() else {
+    let mut held_back = HeldBack::default();
+    if budget_gate.allowlist().is_none() && budget_gate.pass_limits().is_none() {
         for WaitingGroup { one, jobs } in store.waiting_groups().await? {
             count(daemon.for_display(one).await?, jobs);
         }
-        return Ok(waiting);
+        return Ok((waiting, held_back));
+    }
+    let limits = budget_gate.pass_limits();
+    let (limit, held) = match limits.and_then(PassLimits::purchases_made) {
+        Some((limit, made, held)) => (Some((limit, made)), held),
+        None => (None, BTreeSet::new()),
     };
+    held_back.purchases = limit;
+    held_back.not_selected = limits.and_then(|limits| limits.only.as_ref()).map(|_| 0);
     let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
     let mut filter = Filter { stages, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok(waiting) };
+        let Some(last) = jobs.last() else { return Ok((waiting, held_back)) };
         filter.after = Some(last.id);
-        // A pass that carries out a plan counts only what the plan names.
-        for job in jobs.into_iter().filter(|job| budget_gate.allows(job) || chosen.names(&job.key)) {
-            count(daemon.for_display(job).await?, 1);
+        for job in jobs {
+            if held.contains(&job.id) {
+                held_back.by_limit += 1;
+            } else if budget_gate.allows(&job) || budget_gate.names(&job) {
+                // A pass that carries out a plan counts only what the plan names.
+                count(daemon.for_display(job).await?, 1);
+            } else if let Some(not_selected) = &mut held_back.not_selected {
+                *not_selected += 1;
+            }
         }
     }
 }
@@ -331,10 +365,11 @@ struct PassSummary<'a> {
     left_out: Option<&'a LeftOut>,
     /// How many of the written jobs lack each part.
     missing: &'a BTreeMap<String, u64>,
+    held_back: &'a HeldBack,
 }
 
 fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
-    let PassSummary { tally, facts, health, ended, left_out, missing } = summary;
+    let PassSummary { tally, facts, health, ended, left_out, missing, held_back } = summary;
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
     for (why, waits) in &facts.waiting {
         *waiting.entry(why.name()).or_default() += waits.jobs;
@@ -351,6 +386,12 @@ fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, ela
     if let Some(left_out) = left_out {
         object["left_out"] = left_out.count.into();
         object["left_out_files"] = left_out.files.iter().map(row_left_out).collect();
+    }
+    if let Some((limit, made)) = held_back.purchases {
+        object["limit"] = json!({ "purchases": limit, "made": made, "held_back": held_back.by_limit });
+    }
+    if let Some(not_selected) = held_back.not_selected {
+        object["not_selected"] = not_selected.into();
     }
     context.print_json(&object)?;
     if context.common.quiet && health.exit_code() == 0 {
@@ -374,13 +415,16 @@ fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, ela
     for (what, count) in &waiting {
         context.print_line(&format!("  {count} waiting for: {what}"))?;
     }
+    tell_held_back(context, held_back)?;
     if doubles > 0 {
         context.print_line(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
     }
     left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
         EngineEnd::Stopped => context.print_line("stopped; the next `scribed once` continues"),
-        EngineEnd::Idle if **tally == Tally::default() && waits == 0 && facts.away.is_empty() => {
+        EngineEnd::Idle
+            if **tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0 =>
+        {
             context.print_line("nothing new: all recordings had ended before (`scribed status` counts them)")
         }
         EngineEnd::Idle | EngineEnd::ServiceOut(_) => Ok(()),
@@ -410,6 +454,19 @@ pub fn reason_object(reason: &Reason) -> Value {
 
 fn row_left_out((key, why): &(JobKey, String)) -> Value {
     json!({ "source": key.source, "path": key.path.lossy(), "why": why })
+}
+
+fn tell_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()> {
+    if let Some((limit, made)) = held_back.purchases.filter(|_| held_back.by_limit > 0) {
+        let left = held_back.by_limit;
+        context.print_line(&format!(
+            "  {left} left for a later pass: --limit {limit} allows no further purchase ({made} made)"
+        ))?;
+    }
+    match held_back.not_selected {
+        Some(left @ 1..) => context.print_line(&format!("  {left} left as they are: --only does not select them")),
+        _ => Ok(()),
+    }
 }
 
 fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {

@@ -9,6 +9,7 @@ use crate::cli::plan::report::PlanReport;
 use crate::cli::plan::scan::Planner;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::only_paths::path_selection;
 use crate::cli::runtime::queue_access::{QueueAccess, QueueHolder, daemon_or, protocol_mismatch};
 use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::SystemClock;
@@ -52,6 +53,7 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     let queue = KnownFiles::find(config).await?;
     let writer = args.save.as_ref().map(|file| PlanWriter::begin(file, config, &SystemClock)).transpose()?;
     let mut planner = Planner::new(context, args.list, &queue, config, writer);
+    planner.only = path_selection(&args.only)?;
     let mounts = daemon::mounts_of(config);
     planner.count(&mounts).await?;
     for mount in mounts.values() {

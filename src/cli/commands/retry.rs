@@ -2,15 +2,17 @@
 
 use crate::cli::args::RetryArgs;
 use crate::cli::commands::pause::print_pauses;
+use crate::cli::commands::retry_incomplete::{Estimator, RetryKind, confirm, kind_of};
 use crate::cli::render::job_json::row;
-use crate::cli::runtime::batch_result::{BatchResult, for_each_selected};
+use crate::cli::runtime::batch_result::{BatchResult, for_each_request, for_each_selected};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{
-    CommandRefusal, ControlAnswer, ControlRequest, Retried, RetryCost, Selection,
+    CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Retried, RetryCost, Selection,
 };
+use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
 use std::io;
 use std::path::Path;
@@ -26,7 +28,10 @@ pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError
     let request = |job| ControlRequest::Retry { job, pay_again, fresh };
     let queue = QueueAccess::find(&config).await?;
     let mut work = Work { context, sum: Sum::default() };
-    if args.failed || args.written {
+    if args.incomplete {
+        let Some(requests) = agreed_requests(context, &config, &queue, args, selection).await? else { return Ok(0) };
+        for_each_request(&queue, requests, |selector, answer| work.count(selector, answer)).await?;
+    } else if args.failed || args.written {
         for_each_selected(&queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
     } else {
         for typed in &args.jobs {
@@ -42,8 +47,59 @@ pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError
     Ok(work.sum.batch.exit_code())
 }
 
+/// Shows what continuing the incomplete jobs costs, and returns the requests for them; `None` if there are no such
+/// jobs, or if the person does not agree.
+async fn agreed_requests(
+    context: &Context,
+    config: &Config,
+    queue: &QueueAccess,
+    args: &RetryArgs,
+    mut selection: Selection,
+) -> Result<Option<Vec<(JobId, ControlRequest)>>, CommandError> {
+    let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
+        return Err(protocol_mismatch());
+    };
+    let (mut estimator, mut requests) = (Estimator::new(config, &status.budget), Vec::new());
+    loop {
+        let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
+            return Err(protocol_mismatch());
+        };
+        for (job, kind) in page.jobs.iter().filter_map(|job| Some((job, kind_of(job, &args.enrichment)?))) {
+            estimator.add(job, kind);
+            requests.push((job.id, request_for(job.id, kind, args.fresh)));
+        }
+        selection.after = page.next;
+        if selection.after.is_none() {
+            break;
+        }
+    }
+    if requests.is_empty() {
+        let which = if args.enrichment.is_empty() { "" } else { " and lacks one of these enrichments" };
+        context.print_line(&format!("no job is incomplete{which} (acknowledged ones do not count)"))?;
+        return Ok(None);
+    }
+    estimator.print(context)?;
+    if confirm(context, args.yes)? {
+        return Ok(Some(requests));
+    }
+    context.print_line("nothing was changed")?;
+    Ok(None)
+}
+
+/// The request for one incomplete job. With `--fresh`, an unchanged request is not bought again.
+fn request_for(job: JobId, kind: RetryKind, fresh: bool) -> ControlRequest {
+    let job = JobSelector::Number(job);
+    match kind {
+        RetryKind::ReadAgain => ControlRequest::Retry { job, pay_again: false, fresh: false },
+        RetryKind::Buy => ControlRequest::Retry { job, pay_again: !fresh, fresh: true },
+    }
+}
+
 fn selection(config: &Config, args: &RetryArgs) -> Result<Selection, CommandError> {
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
+    if args.incomplete {
+        return Ok(Selection { source, incomplete: true, unacknowledged: true, ..Selection::default() });
+    }
     let stage = if args.written { StageKind::Written } else { StageKind::Failed };
     Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), ..Selection::default() })
 }

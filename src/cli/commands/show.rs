@@ -11,6 +11,7 @@ use crate::control::explain::next_step::fact;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Origin, Shown};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
+use crate::domain::missing_enrichment::{PartOutcome, RequestedPart};
 use crate::domain::names::ServiceName;
 use crate::domain::output_text::Accepted;
 use crate::domain::reason::reason;
@@ -91,9 +92,8 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
         (Some(service), None) => context.print_line(&format!("  service  {service}"))?,
         (None, _) => {}
     }
-    for part in job.missing.iter().filter(|_| job.is_incomplete()) {
-        let words = part.words.as_deref().unwrap_or("missing in the result, without a reason from the service");
-        context.print_line(&format!("  without  {part}: {words}"))?;
+    for part in job.requested_parts() {
+        context.print_line(&part_line(&part))?;
     }
     if let Some(sent) = &job.sent {
         context.print_line(&format!("  sent     {sent}"))?;
@@ -113,6 +113,26 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
         context.print_line(&format!("  accepted {name}, by {by} at {at}: it is the text of the job"))?;
     }
     Ok(())
+}
+
+/// Formats a requested part: `  without  translation fr: failed: no model`.
+fn part_line(part: &RequestedPart) -> String {
+    let name = part.name();
+    let said = part.words.as_ref().map(|words| format!(": {words}"));
+    match part.outcome {
+        PartOutcome::Done => format!("  with     {name}"),
+        PartOutcome::Empty => format!("  with     {name}: empty, there is nothing to say"),
+        PartOutcome::Failed => {
+            format!(
+                "  without  {name}: failed{}",
+                said.unwrap_or_else(|| ", without a reason from the service".to_owned())
+            )
+        }
+        PartOutcome::Missing => format!(
+            "  without  {name}: missing in the result{}",
+            said.unwrap_or_else(|| ", without a reason from the service".to_owned())
+        ),
+    }
 }
 
 fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {

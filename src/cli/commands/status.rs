@@ -169,7 +169,7 @@ fn manifest_line(manifest: &ManifestStatus) -> String {
             let counts = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
             let counts =
                 counts.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
-            format!("{source}, {manifest}: {rows} rows{}", counts.collect::<String>())
+            format!("{source}, {manifest}: {}{}", count(*rows, "row"), counts.collect::<String>())
         }
     }
 }
@@ -259,7 +259,8 @@ fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
         .map(|learned_limits| format!(" (at most {} at a time)", learned_limits.running.1))
         .unwrap_or_default();
     context.print_line(&format!(
-        "service {service}: {on_their_way} jobs in progress, {running} being transcribed{most}; {waiting} waiting"
+        "service {service}: {} in progress, {running} being transcribed{most}; {waiting} waiting",
+        count(*on_their_way, "job")
     ))?;
     if let Some(learned_limits) = &served.learned_limits
         && let Some(found) = lowered(learned_limits)

@@ -1,6 +1,8 @@
-//! Copies among what would be sent: each content is bought once. How far files are read for that: those of a
-//! size that no other one has, not at all; of others a few pieces; and the whole only where a job of the queue
-//! has a file of that size, since what was bought is known by its whole content.
+//! Duplicates among the files that would be sent: each content is bought once.
+//!
+//! A file is read only as far as needed. A file whose size no other file has is not read. Of files with equal sizes, a
+//! few samples are read. The whole content is read only if a job of the queue has a file of that size, because the
+//! queue knows purchases by the hash of the whole content.
 
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::runtime::exit::CommandError;
@@ -22,26 +24,26 @@ use crate::source::metadata::sample_hash::sample_hash;
 use crate::source::recording_place::{Recording, recording};
 use std::collections::HashSet;
 
-/// The sizes that more than one file has.
+/// The sizes of all files, to find those that more than one file has.
 #[derive(Debug, Default)]
 pub struct Sizes {
-    all: Vec<u64>,
+    sizes: Vec<u64>,
 }
 
 impl Sizes {
     pub fn add(&mut self, size: u64) {
-        self.all.push(size);
+        self.sizes.push(size);
     }
 
-    /// How many files were counted.
+    /// Returns the number of files.
     pub fn count(&self) -> u64 {
-        self.all.len() as u64
+        self.sizes.len() as u64
     }
 
-    /// Those that were counted more than once.
+    /// Returns the sizes that more than one file has.
     pub fn repeated(mut self) -> HashSet<u64> {
-        self.all.sort_unstable();
-        self.all.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect()
+        self.sizes.sort_unstable();
+        self.sizes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
     }
 }
 
@@ -52,58 +54,62 @@ pub struct Candidate {
     pub stamp: Stamp,
     /// Why it would be sent.
     pub forecast: Forecast,
-    /// Whether the content may have been bought already: a job of the queue has a file of this size.
+    /// Whether the content may have been bought already, for example because a job of the queue has a file of this
+    /// size.
     pub has_same_size: bool,
-    /// Whether the queue knows that it shares a transcription.
+    /// Whether its job waits for the result of a duplicate.
     pub follows: bool,
-    /// The row of a manifest that orders it.
+    /// The row of a manifest that orders it, if it comes from one.
     pub row: Option<Box<ManifestRow>>,
-    /// How long it is by its row's word.
+    /// The duration that its row declares.
     pub announced: Option<AudioAmount>,
 }
 
 impl Candidate {
-    /// As a job that was just found.
+    /// Returns a job for the recording, as if it was just found.
     pub fn job(&self) -> Job {
         let now = Timestamp(0);
         Job { row: self.row.clone(), ..Job::found(JobId(0), self.key.clone(), self.stamp, now, now) }
     }
 
-    /// Whether only the service reads it.
+    /// Whether only the service reads the recording: its row has an address.
     pub fn is_remote(&self) -> bool {
         self.row.as_deref().is_some_and(ManifestRow::is_remote)
     }
 }
 
-/// What was read of a recording, as far as it was worth reading.
+/// What is known of a recording and its request.
 #[derive(Debug, Clone, Default)]
 pub struct ReadContent {
-    likeness: Option<Hash>,
+    /// The hash of its samples, if another file has the same size.
+    sample: Option<Hash>,
+    /// The hash of the whole content, if the content may have been bought already.
     content: Option<Hash>,
-    /// Under which parameters it would be bought, where that is to be compared.
+    /// The hash of the request parameters, if the recording is compared with others.
     params: Option<Hash>,
-    /// Why it would not be made, in words.
+    /// Why the job would fail, in words.
     pub problem: Option<String>,
-    /// What is sent of its sound, where that is not all.
+    /// The part of the sound that is sent; `None` for all.
     pub track_selection: Option<TrackSelection>,
-    /// Under which template it would be sent; empty for none.
+    /// The name of the template; empty for none.
     pub template: String,
-    /// What its result would lack.
+    /// The requested parts that the result would lack.
     pub missing: Vec<MissingPart>,
-    /// What is requested and would have no effect, or little, in words.
+    /// The requested parameters that would have no or little effect, in words.
     pub without_effect: Option<String>,
 }
 
-/// Reads what there is to compare. Blocks. What cannot be read is compared with nothing.
+/// Builds the request of a recording, and hashes as much of the content as the comparison needs. A content that cannot
+/// be read equals no other. `is_repeated`: whether another file has the same size. Blocks.
 pub fn read(
     measured: &LengthCache,
-    foresight: &UnsupportedCheck,
+    unsupported_check: &UnsupportedCheck,
     source: &Source,
     file: &Candidate,
-    repeated: bool,
+    is_repeated: bool,
 ) -> ReadContent {
     let job = file.job();
-    let (likeness, content) = match recording(source, &job) {
+    let (sample, content) = match recording(source, &job) {
         Recording::Remote(content) => (Some(content), Some(content)),
         Recording::Object(_) => (None, None),
         Recording::File(path) => {
@@ -111,73 +117,74 @@ pub fn read(
                 let kept = measured.get(fact, &file.key, &file.stamp).map(Hash);
                 kept.or_else(|| read().inspect(|hash| measured.put(fact, &file.key, &file.stamp, &hash.0)))
             };
-            let alike = || known(LengthFact::Likeness, &|| sample_hash(&path, file.stamp.size).ok());
-            let whole = || known(LengthFact::Content, &|| hash(&path).ok());
-            (repeated.then(alike).flatten(), file.has_same_size.then(whole).flatten())
+            let sample_of_file = || known(LengthFact::Likeness, &|| sample_hash(&path, file.stamp.size).ok());
+            let hash_of_file = || known(LengthFact::Content, &|| hash(&path).ok());
+            (is_repeated.then(sample_of_file).flatten(), file.has_same_size.then(hash_of_file).flatten())
         }
     };
-    let (made, pick, problem) = match request::forecast(source, &job, Timestamp(0)) {
-        Ok((made, pick)) => (made, pick, None),
+    let (built, pick, problem) = match request::forecast(source, &job, Timestamp(0)) {
+        Ok((built, pick)) => (built, pick, None),
         Err(fault) => (None, None, Some(fault.words)),
     };
-    let foreseen = match &made {
-        Some(made) => foresight.check_request(source, &made.rendered.params),
-        None => foresight.of_template(source, &source.template),
+    let unsupported_parts = match &built {
+        Some(built) => unsupported_check.check_request(source, &built.rendered.params),
+        None => unsupported_check.of_template(source, &source.template),
     };
-    let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.record.template).to_owned();
-    let problem = problem.or_else(|| failure_message(source, &template, &foreseen));
-    let is_compared = likeness.or(content).is_some() || file.row.is_some();
-    let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
-    let without_effect = unsupported::without_effect(&foreseen);
+    let template = built.as_ref().map_or_else(|| source.template.name(), |built| &built.record.template).to_owned();
+    let problem = problem.or_else(|| failure_message(source, &template, &unsupported_parts));
+    let is_compared = sample.or(content).is_some() || file.row.is_some();
+    let params = built.filter(|_| is_compared).map(|built| Hash::of(&built.rendered.canonical()));
+    let without_effect = unsupported::without_effect(&unsupported_parts);
     ReadContent {
-        likeness,
+        sample,
         content,
         params,
         problem,
         track_selection: pick,
         template,
-        missing: foreseen.missing,
+        missing: unsupported_parts.missing,
         without_effect,
     }
 }
 
-/// What was seen so far of all that would be bought.
+/// The recordings that were compared so far, as keys of service, samples and parameters.
 #[derive(Debug, Default)]
 pub struct Duplicates {
     seen: HashSet<[u8; 16]>,
 }
 
 impl Duplicates {
-    /// Which of these files of a source share what is, or would be, bought for another one.
+    /// Returns for each file of a source whether it shares a purchase that was made, or would be made, for another one.
     ///
     /// # Errors
-    /// Of the queue.
+    /// Errors of the queue.
     pub async fn find_duplicates(
         &mut self,
         queue: &KnownFiles,
         source: &Source,
         files: &[(Candidate, ReadContent)],
     ) -> Result<Vec<bool>, CommandError> {
-        let order = |(file, read): &(Candidate, ReadContent)| {
+        let purchase_key = |(file, read): &(Candidate, ReadContent)| {
             let content = read.content.filter(|_| !file.follows)?;
             Some(PurchaseKey { service: source.service.clone(), content, params: read.params? })
         };
-        let orders: Vec<Option<PurchaseKey>> = files.iter().map(order).collect();
-        let mut bought = queue.bought(orders.iter().flatten().cloned().collect()).await?.into_iter();
+        let purchase_keys: Vec<Option<PurchaseKey>> = files.iter().map(purchase_key).collect();
+        let mut bought = queue.bought(purchase_keys.iter().flatten().cloned().collect()).await?.into_iter();
         let mut duplicates = Vec::with_capacity(files.len());
-        for ((file, read), order) in files.iter().zip(&orders) {
-            let is_bought = order.is_some() && bought.next().unwrap_or(false);
-            let names = read.likeness.zip(read.params);
-            let alike = names.is_some_and(|(likeness, params)| !self.seen.insert(name(source, likeness, params)));
-            duplicates.push(file.follows || is_bought || alike);
+        for ((file, read), purchase_key) in files.iter().zip(&purchase_keys) {
+            let is_bought = purchase_key.is_some() && bought.next().unwrap_or(false);
+            let compared = read.sample.zip(read.params);
+            let is_repeated =
+                compared.is_some_and(|(sample, params)| !self.seen.insert(duplicate_key(source, sample, params)));
+            duplicates.push(file.follows || is_bought || is_repeated);
         }
         Ok(duplicates)
     }
 }
 
-fn name(source: &Source, likeness: Hash, params: Hash) -> [u8; 16] {
-    let mut name = [0; 16];
-    let all = [source.service.as_str().as_bytes(), &[0], &likeness.0, &params.0].concat();
-    name.copy_from_slice(&Hash::of(&all).0[..16]);
-    name
+fn duplicate_key(source: &Source, sample: Hash, params: Hash) -> [u8; 16] {
+    let mut key = [0; 16];
+    let parts = [source.service.as_str().as_bytes(), &[0], &sample.0, &params.0].concat();
+    key.copy_from_slice(&Hash::of(&parts).0[..16]);
+    key
 }

@@ -1,4 +1,4 @@
-//! `scribed plan --explain`: what would be asked of the service for one recording, and where each part of it comes from.
+//! `scribed plan --explain`: the request that would be sent for one recording, and where each part of it is set.
 
 use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
@@ -35,31 +35,32 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Lays out what one recording would be made with: for the source whose folder it lies in, and for each row of a
-/// manifest that names it. Submits nothing, changes nothing.
+/// Prints the request for one recording: for the source whose folder it is in, and for each row of a manifest that
+/// names it. Submits nothing and changes nothing. Returns the exit code.
 ///
 /// # Errors
-/// [`CommandError::Usage`] for what lies in no source and is named by no row, or is no file; see [`CommandError`].
+/// [`CommandError::Usage`] if no row names the path and it is in no source's folder, or is not a regular file; see also
+/// [`CommandError`].
 pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, CommandError> {
-    let rows = rows(config, parse_media_address(typed)?.path()).await;
-    let mut code = 0;
+    let rows = rows_that_name(config, parse_media_address(typed)?.path()).await;
+    let mut exit_code = 0;
     for (mount, naming) in &rows {
-        code = code.max(of_row(context, config, mount, naming).await?);
+        exit_code = exit_code.max(explain_row(context, config, mount, naming).await?);
     }
-    // Where rows name it, they have been told.
-    let unless_told = |failure| if rows.is_empty() { Err(failure) } else { Ok(code) };
-    let (source, key) = match found(config, typed) {
-        Ok(found) if rows.is_empty() || found.0.scans_recordings() => found,
-        Ok(_) => return Ok(code),
-        Err(failure) => return unless_told(failure),
+    // The error about the path itself matters only if no row was explained.
+    let unless_rows = |failure| if rows.is_empty() { Err(failure) } else { Ok(exit_code) };
+    let (source, key) = match locate(config, typed) {
+        Ok(located) if rows.is_empty() || located.0.scans_recordings() => located,
+        Ok(_) => return Ok(exit_code),
+        Err(failure) => return unless_rows(failure),
     };
-    match job_of(config, source, &key).await {
+    match file_job(config, source, &key).await {
         Ok(job) => {
-            let passed_over = passed_over(source, &key);
+            let passed_over = filter_message(source, &key);
             let shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over });
-            lay_out(context, config, source, &job, shown).await.map(|own| own.max(code))
+            lay_out(context, config, source, &job, shown).await.map(|file_code| file_code.max(exit_code))
         }
-        Err(failure) => unless_told(failure),
+        Err(failure) => unless_rows(failure),
     }
 }
 
@@ -74,33 +75,33 @@ async fn lay_out(
     let code = match build(source, job, &beside, SystemClock.now()).await {
         Ok(built) => {
             show_request(&mut shown, config, &built);
-            foresee(&mut shown, config, source, &built)
+            show_unsupported(&mut shown, config, source, &built)
         }
         Err(fault) => {
             shown["problem"] = json!(fault.words);
             UNFINISHED
         }
     };
-    shown["kept"] = kept(config, job).unwrap_or_default();
+    shown["kept"] = sent_request(config, job).unwrap_or_default();
     context.print_json(&shown)?;
-    tell(context, &shown)?;
+    print_text(context, &shown)?;
     Ok(code)
 }
 
-/// The rows of manifests that name it.
-async fn rows(config: &Config, path: &Path) -> Vec<(Arc<Mount>, NamingRow)> {
-    let mut all = Vec::new();
+/// Reads the manifests of all available sources, and returns the rows that name `path`.
+async fn rows_that_name(config: &Config, path: &Path) -> Vec<(Arc<Mount>, NamingRow)> {
+    let mut naming_rows = Vec::new();
     for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().reads_manifests()) {
         if mount.check_now().await.is_ok() {
-            let (theirs, path) = (Arc::clone(&mount), path.to_owned());
-            let found = blocking(move || rows_naming(&theirs, &NamedRecording::from_path(&path))).await;
-            all.extend(found.into_iter().map(|naming| (Arc::clone(&mount), naming)));
+            let (shared_mount, path) = (Arc::clone(&mount), path.to_owned());
+            let found = blocking(move || rows_naming(&shared_mount, &NamedRecording::from_path(&path))).await;
+            naming_rows.extend(found.into_iter().map(|naming| (Arc::clone(&mount), naming)));
         }
     }
-    all
+    naming_rows
 }
 
-async fn of_row(
+async fn explain_row(
     context: &Context,
     config: &Config,
     mount: &Arc<Mount>,
@@ -117,27 +118,28 @@ async fn of_row(
         Err(wrong) => {
             shown["problem"] = json!(join_errors(wrong));
             context.print_json(&shown)?;
-            tell(context, &shown)?;
+            print_text(context, &shown)?;
             return Ok(UNFINISHED);
         }
     };
-    let (job, awaited) = job_of_row(config, mount, row).await?;
+    let (job, awaited) = row_job(config, mount, row).await?;
     shown["path"] = json!(candidates(&source.name, row)[0].path.lossy());
     shown["awaited"] = json!(awaited);
     lay_out(context, config, source, &job, shown).await
 }
 
-/// Its job, with the file as it is now, and why that is waited for.
-async fn job_of_row(
+/// Returns the job of a row, with the stamp of its file as it is now, and why the row waits for its file, if it does. A
+/// row without a job gets one as if it was just found.
+async fn row_job(
     config: &Config,
     mount: &Arc<Mount>,
     row: &ManifestRow,
 ) -> Result<(Job, Option<String>), CommandError> {
-    let (theirs, of) = (Arc::clone(mount), row.clone());
-    let looked = blocking(move || look_for_file(&theirs, &of)).await;
-    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.describe(mount.source())));
-    let looked = looked.ok().flatten();
-    let awaited = match &looked {
+    let (shared_mount, owned_row) = (Arc::clone(mount), row.clone());
+    let file_look = blocking(move || look_for_file(&shared_mount, &owned_row)).await;
+    let denied = file_look.as_ref().err().map(|denied| format!("the row {}", denied.describe(mount.source())));
+    let file_look = file_look.ok().flatten();
+    let awaited = match &file_look {
         None if denied.is_some() => denied,
         Some(Ok(FileLook::Nothing)) => {
             Some("its file does not exist yet; the job continues when it appears".to_owned())
@@ -148,36 +150,39 @@ async fn job_of_row(
     };
     let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
     let known = KnownFiles::find(config).await?.look_up(keys.to_vec(), Vec::new()).await?;
-    let known = known.into_iter().filter_map(|known| known.job).find(|job| is_job_of(job, row));
-    let [plain, ..] = keys;
-    let seen = match looked {
+    let known_job = known.into_iter().filter_map(|known| known.job).find(|job| is_job_of(job, row));
+    let [own_key, ..] = keys;
+    let stamp = match file_look {
         Some(Ok(FileLook::File(stamp))) => stamp,
-        _ => known.as_ref().map(|job| job.seen).unwrap_or_default(),
+        _ => known_job.as_ref().map(|job| job.seen).unwrap_or_default(),
     };
-    let job = known.unwrap_or_else(|| Job::found(JobId(0), plain, seen, now, now));
-    Ok((Job { seen, row: Some(Box::new(row.clone())), ..job }, awaited))
+    let job = known_job.unwrap_or_else(|| Job::found(JobId(0), own_key, stamp, now, now));
+    Ok((Job { seen: stamp, row: Some(Box::new(row.clone())), ..job }, awaited))
 }
 
-/// The source that a path lies in, and its name there.
-fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), CommandError> {
-    let place = parse_media_address(typed)?;
-    let path = place.path();
-    let real = path.parent().and_then(|parent| parent.canonicalize().ok()).zip(path.file_name());
-    let real = real.map(|(parent, name)| parent.join(name));
+/// Returns the source whose folder a path is in, and the key of its job. The folder and the parent folder of the path
+/// also match by their real paths.
+fn locate<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), CommandError> {
+    let address = parse_media_address(typed)?;
+    let path = address.path();
+    let real_path = path.parent().and_then(|parent| parent.canonicalize().ok()).zip(path.file_name());
+    let real_path = real_path.map(|(parent, name)| parent.join(name));
     let below = |source: &Source| {
         let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
-        let paths = [Some(path.to_owned()), real.clone()];
-        let all = folders.iter().flatten().flat_map(|folder| paths.iter().flatten().map(move |path| (folder, path)));
-        all.filter_map(|(folder, path)| path.strip_prefix(folder).ok().map(Path::to_owned)).next()
+        let paths = [Some(path.to_owned()), real_path.clone()];
+        let all_pairs =
+            folders.iter().flatten().flat_map(|folder| paths.iter().flatten().map(move |path| (folder, path)));
+        all_pairs.filter_map(|(folder, path)| path.strip_prefix(folder).ok().map(Path::to_owned)).next()
     };
-    let own = config.sources.iter().find_map(|source| Some((source, below(source)?)));
-    let (source, path) =
-        own.ok_or_else(|| CommandError::Usage(format!("{} is not below the folder of a source", path.display())))?;
+    let located = config.sources.iter().find_map(|source| Some((source, below(source)?)));
+    let (source, path) = located
+        .ok_or_else(|| CommandError::Usage(format!("{} is not below the folder of a source", path.display())))?;
     Ok((source, JobKey { source: source.name.clone(), path: RelPath::new(path.as_os_str().as_bytes()) }))
 }
 
-/// Its job, with the file as it is now; one that was just found, where it has none yet.
-async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, CommandError> {
+/// Returns the job of a file, with the stamp of the file as it is now. A file without a job gets one as if it was just
+/// found.
+async fn file_job(config: &Config, source: &Source, key: &JobKey) -> Result<Job, CommandError> {
     let path = resolve_below(&source.folder, &key.path);
     let disk = Disk::detect(&source.folder).unwrap_or(Disk::Remote);
     let stamp = match stat(&path, disk)? {
@@ -193,7 +198,7 @@ async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, C
     })
 }
 
-fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
+fn filter_message(source: &Source, key: &JobKey) -> Option<String> {
     let path = Path::new(std::ffi::OsStr::from_bytes(key.path.as_bytes()));
     match filter_path_with_ignore_files(source, path, EntryKind::File) {
         FilterResult::Taken => None,
@@ -203,38 +208,39 @@ fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
 
 fn show_request(shown: &mut Value, config: &Config, built: &BuiltRequest) {
     let params = serde_json::to_value(&built.rendered.params).unwrap_or_default();
-    let request = request(params, &built.rendered.metadata);
+    let request = request_json(params, &built.rendered.metadata);
     let file = config.file.file_name().unwrap_or_default().to_string_lossy();
     let mut leaves = BTreeMap::new();
-    note_leaves("", &request, &mut leaves);
-    let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, &built.layers, &file))).collect();
-    let said_by = |says: fn(&Overlay) -> bool| {
-        let overlay = built.layers.overlays.iter().rev().find(|overlay| says(overlay));
+    collect_leaves("", &request, &mut leaves);
+    let origins: BTreeMap<&String, String> =
+        leaves.keys().map(|key| (key, origin(key, &built.layers, &file))).collect();
+    let set_by = |sets: fn(&Overlay) -> bool| {
+        let overlay = built.layers.overlays.iter().rev().find(|overlay| sets(overlay));
         overlay.map_or_else(|| file.to_string(), |overlay| overlay.from.clone())
     };
     shown["sound"] = json!(built.rendered.track_selection);
     shown["sound_from"] = json!({
-        "track": said_by(|overlay| overlay.track.is_some()), "channels": said_by(|overlay| overlay.channels.is_some()),
+        "track": set_by(|overlay| overlay.track.is_some()), "channels": set_by(|overlay| overlay.channels.is_some()),
     });
     shown["template"] = json!(built.record.template);
     shown["outputs"] = json!(built.record.outputs);
-    shown["outputs_from"] = json!(said_by(|overlay| overlay.outputs.is_some()));
-    shown["from"] = json!(from);
+    shown["outputs_from"] = json!(set_by(|overlay| overlay.outputs.is_some()));
+    shown["from"] = json!(origins);
     shown["request"] = request;
 }
 
-/// What the embedded service would not do of it.
-fn foresee(shown: &mut Value, config: &Config, source: &Source, built: &BuiltRequest) -> u8 {
-    let foreseen = UnsupportedCheck::new(config).check_request(source, &built.rendered.params);
-    shown["missing"] = json!(left_out(&foreseen));
-    shown["refused"] = json!(refusal(&foreseen));
-    shown["without_effect"] = json!(without_effect(&foreseen));
-    let UnsupportedParts { refused, missing, .. } = &foreseen;
+/// Adds the parts of the request that the embedded service does not support. Returns the exit code.
+fn show_unsupported(shown: &mut Value, config: &Config, source: &Source, built: &BuiltRequest) -> u8 {
+    let unsupported_parts = UnsupportedCheck::new(config).check_request(source, &built.rendered.params);
+    shown["missing"] = json!(left_out(&unsupported_parts));
+    shown["refused"] = json!(refusal(&unsupported_parts));
+    shown["without_effect"] = json!(without_effect(&unsupported_parts));
+    let UnsupportedParts { refused, missing, .. } = &unsupported_parts;
     if refused.is_empty() && missing.is_empty() { 0 } else { UNFINISHED }
 }
 
-/// As it is sent, but for what is set for each job.
-fn request(params: Value, metadata: &Map<String, Value>) -> Value {
+/// Returns the request without the fields that are set for each job when it is sent.
+fn request_json(params: Value, metadata: &Map<String, Value>) -> Value {
     let mut request = params;
     if !metadata.is_empty() {
         request["custom_metadata"] = Value::Object(metadata.clone());
@@ -242,21 +248,21 @@ fn request(params: Value, metadata: &Map<String, Value>) -> Value {
     request
 }
 
-fn note_leaves(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
+fn collect_leaves(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
     let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
         Value::Object(map) if !map.is_empty() => {
-            map.iter().for_each(|(key, inner)| note_leaves(&join(key), inner, leaves));
+            map.iter().for_each(|(key, inner)| collect_leaves(&join(key), inner, leaves));
         }
         Value::Array(list) if !list.is_empty() => {
             let numbered = list.iter().enumerate();
-            numbered.for_each(|(number, inner)| note_leaves(&join(&number.to_string()), inner, leaves));
+            numbered.for_each(|(number, inner)| collect_leaves(&join(&number.to_string()), inner, leaves));
         }
         leaf => drop(leaves.insert(path.to_owned(), leaf.clone())),
     }
 }
 
-/// Who says this parameter, the nearest first.
+/// Returns where a parameter is set: in the overlay nearest to the recording, else in the template.
 fn origin(key: &str, layers: &RequestLayers, file: &str) -> String {
     let above = || std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
     let pointer = format!("/{}", key.replace('.', "/"));
@@ -275,19 +281,21 @@ fn origin(key: &str, layers: &RequestLayers, file: &str) -> String {
     }
 }
 
-/// What it was made with, where a create left with that: a retry sends it once more.
-fn kept(config: &Config, job: &Job) -> Option<Value> {
+/// Returns the request that was already sent for the job, if one was: `scribed retry` sends it again.
+fn sent_request(config: &Config, job: &Job) -> Option<Value> {
     let making = job.making.as_ref().filter(|making| making.is_sent)?;
     let hash = match &job.stage {
         Stage::Probed { params, .. } => *params,
         stage => stage.purchase_key()?.params,
     };
-    let (params, pick) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
-    let request = request(Value::Object(params), &making.metadata);
-    Some(json!({ "template": making.template, "outputs": making.outputs, "request": request, "sound": pick }))
+    let (params, track_selection) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
+    let request = request_json(Value::Object(params), &making.metadata);
+    Some(
+        json!({ "template": making.template, "outputs": making.outputs, "request": request, "sound": track_selection }),
+    )
 }
 
-fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
+fn print_text(context: &Context, shown: &Value) -> std::io::Result<()> {
     let text = |key: &str| shown[key].as_str().unwrap_or_default();
     let path = RelPath::new(text("path")).escaped();
     match shown["row"].as_u64() {
@@ -326,7 +334,7 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
         context.print_line(&format!("  {part:<9} {said}  ({from})"))?;
     }
     let mut leaves = BTreeMap::new();
-    note_leaves("", &shown["request"], &mut leaves);
+    collect_leaves("", &shown["request"], &mut leaves);
     leaves.remove("");
     context.print_line("  request   (scribed adds audio_url, the callback and its own token when it sends it)")?;
     for (key, value) in &leaves {

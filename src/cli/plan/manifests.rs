@@ -1,4 +1,4 @@
-//! What a plan has to say of manifests: what their rows come to, and what is wrong with which.
+//! Counts the rows of manifests for a plan, and collects the rows that need a correction.
 
 use crate::cli::runtime::entry::Context;
 use crate::domain::names::SourceName;
@@ -7,43 +7,42 @@ use crate::manifests::format::text::Encoding;
 use serde_json::{Value, json};
 use std::io;
 
-/// So many rows that are wrong are kept to be told at the end; `--list` has them all.
-const KEPT: usize = 1_000;
+/// The most rows to fix that a plan keeps. `--list` shows all of them.
+const MAX_KEPT: usize = 1_000;
 
-/// So many of them are shown to people.
-const SHOWN: usize = 20;
+/// The most rows to fix that the text output shows.
+const MAX_SHOWN: usize = 20;
 
-/// What the rows of one manifest come to.
+/// The counts of the rows of one manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestTotals {
     pub source: SourceName,
-    /// It, below its source's folder.
+    /// The path of the manifest, relative to its source's folder.
     pub manifest: RelPath,
-    /// Why nothing, or not all, of it is believed.
+    /// Why the manifest, or a part of it, cannot be used.
     pub problem: Option<String>,
-    /// How it is written.
     pub encoding: Encoding,
     pub rows: u64,
-    /// Those that order nothing, for what is wrong with them.
+    /// Invalid rows, which order nothing.
     pub wrong: u64,
-    /// Those that order something that cannot be made.
+    /// Rows whose jobs would fail.
     pub failing: u64,
-    /// Those that name what jobs.toml does not allow.
+    /// Rows that name something that jobs.toml does not allow.
     pub held: u64,
-    /// Those that order what another row orders already.
+    /// Rows that order the same recording as an earlier row.
     pub repeated: u64,
-    /// Those whose files are not there yet.
+    /// Rows whose files do not exist yet.
     pub awaited: u64,
-    /// Those that are done.
+    /// Rows whose outputs are written.
     pub done: u64,
-    /// Those of which something would be sent.
+    /// Rows whose recordings would be sent.
     pub sent: u64,
-    /// Those that share what is, or would be, bought for others.
+    /// Rows whose recordings are duplicates: they share a purchase that was made, or would be made, for another one.
     pub copies: u64,
 }
 
 impl ManifestTotals {
-    /// Of which nothing is read yet.
+    /// Returns the totals of a manifest of which nothing is read yet.
     pub fn new(source: SourceName, manifest: RelPath) -> Self {
         let (rows, wrong, failing, held, repeated, awaited, done, sent, copies) = Default::default();
         let encoding = Encoding::Utf8;
@@ -64,10 +63,10 @@ impl ManifestTotals {
         }
     }
 
-    /// Those that are skipped, held, or at the service.
+    /// Returns the number of all other rows: those that are skipped, held, or at the service.
     fn other(&self) -> u64 {
-        let fixed = self.wrong + self.failing + self.held;
-        let counted = [fixed, self.repeated, self.awaited, self.done, self.sent, self.copies];
+        let to_fix = self.wrong + self.failing + self.held;
+        let counted = [to_fix, self.repeated, self.awaited, self.done, self.sent, self.copies];
         self.rows.saturating_sub(counted.iter().sum())
     }
 
@@ -103,77 +102,85 @@ impl ManifestTotals {
     }
 }
 
-/// A row that somebody has to mend.
+/// A row that a person has to fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mend {
+struct RowToFix {
     source: SourceName,
     manifest: RelPath,
     row: u64,
     words: String,
 }
 
-/// What there is to say of all manifests.
+/// The totals of all manifests, and the rows to fix.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PlannedManifests {
-    all: Vec<ManifestTotals>,
-    fixes: Vec<Mend>,
-    fixed: u64,
-    /// Rows of what would be sent whose files have a checksum that was not looked at.
+    manifests: Vec<ManifestTotals>,
+    /// The rows to fix, at most [`MAX_KEPT`] of them.
+    fixes: Vec<RowToFix>,
+    /// The number of all rows to fix.
+    fix_count: u64,
+    /// Rows that would be sent and have a checksum, which the plan does not verify.
     pub unchecked: u64,
 }
 
 impl PlannedManifests {
-    /// One more row that somebody has to mend.
+    /// Adds a row that a person has to fix.
     pub fn fix(&mut self, of: &ManifestTotals, row: u64, words: &str) {
-        self.fixed += 1;
-        if self.fixes.len() < KEPT {
+        self.fix_count += 1;
+        if self.fixes.len() < MAX_KEPT {
             let (source, manifest) = (of.source.clone(), of.manifest.clone());
-            self.fixes.push(Mend { source, manifest, row, words: words.to_owned() });
+            self.fixes.push(RowToFix { source, manifest, row, words: words.to_owned() });
         }
     }
 
-    /// All of a manifest was looked at.
+    /// Adds the totals of a manifest that was read to its end.
     pub fn push(&mut self, listed: ManifestTotals) {
-        self.all.push(listed);
+        self.manifests.push(listed);
     }
 
-    /// Whether nobody has to mend anything.
+    /// Whether this manifest could not be used.
+    pub fn has_problem(&self, source: &SourceName, manifest: &RelPath) -> bool {
+        let is_it = |listed: &&ManifestTotals| listed.source == *source && listed.manifest == *manifest;
+        self.manifests.iter().find(is_it).is_some_and(|listed| listed.problem.is_some())
+    }
+
+    /// Whether no row and no manifest has to be fixed.
     pub fn needs_no_fix(&self) -> bool {
-        self.fixed == 0 && self.all.iter().all(|listed| listed.problem.is_none())
+        self.fix_count == 0 && self.manifests.iter().all(|listed| listed.problem.is_none())
     }
 
-    /// One after the other, for machines.
+    /// Returns the totals of all manifests as JSON.
     pub fn to_json(&self) -> Value {
-        self.all.iter().map(ManifestTotals::object).collect()
+        self.manifests.iter().map(ManifestTotals::object).collect()
     }
 
-    /// What is to be mended, as far as it is kept, for machines.
+    /// Returns the rows to fix as JSON, as many as are kept.
     pub fn fixes(&self) -> Value {
-        let fix = |fix: &Mend| {
+        let fix = |fix: &RowToFix| {
             let manifest = fix.manifest.lossy();
             json!({ "source": fix.source, "manifest": manifest, "row": fix.row, "why": fix.words })
         };
         self.fixes.iter().map(fix).collect()
     }
 
-    /// Says it.
+    /// Prints the totals, and the first rows to fix.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn print(&self, context: &Context) -> io::Result<()> {
-        if !self.all.is_empty() {
+        if !self.manifests.is_empty() {
             context.print_line("manifests:")?;
         }
-        for listed in &self.all {
+        for listed in &self.manifests {
             context.print_line(&format!("  {}", listed.words()))?;
         }
-        if self.fixed > 0 {
+        if self.fix_count > 0 {
             context.print_line("rows to fix:")?;
         }
-        for Mend { manifest, words, .. } in self.fixes.iter().take(SHOWN) {
+        for RowToFix { manifest, words, .. } in self.fixes.iter().take(MAX_SHOWN) {
             context.print_line(&format!("  {manifest}, {words}"))?;
         }
-        match self.fixed.saturating_sub(SHOWN as u64) {
+        match self.fix_count.saturating_sub(MAX_SHOWN as u64) {
             0 => Ok(()),
             more => context.print_line(&format!("  and {more} more: `scribed plan --list` shows them all")),
         }

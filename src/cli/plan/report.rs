@@ -1,4 +1,4 @@
-//! What a plan came to.
+//! The totals of a plan, as text and as JSON.
 
 use crate::cli::commands::once::length;
 use crate::cli::commands::status;
@@ -25,74 +25,73 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `hold` is the source's setting.
 const HELD: &str = "held until they have not changed for `hold` (`scribed retry` with the path sends one now)";
 
-/// The rows to be mended say it of each.
+/// The rows to fix name each of these rows.
 const NOT_ALLOWED: &str = "jobs.toml does not allow what its row names";
 
-/// Files by source, template, and what is to be said of what these request.
-type OfTemplates = BTreeMap<(SourceName, String, String), u64>;
+/// Numbers of files, by source, template, and a text about what their requests contain.
+type TemplateCounts = BTreeMap<(SourceName, String, String), u64>;
 
-/// Counted over all sources.
+/// The counts over all sources.
 #[derive(Debug, Default, PartialEq)]
 pub struct PlanReport {
-    /// Would be sent: seen for the first time.
+    /// Files that would be sent: they are new.
     pub new: u64,
-    /// Would be sent if their content is another than when they came to their end.
+    /// Files that changed after their job ended: they would be sent if the content is new.
     pub changed: u64,
-    /// Would be sent: their jobs are in the queue.
+    /// Files that would be sent: their jobs are in the queue.
     pub on_the_way: u64,
-    /// Would be sent: their rows were edited since they came to their end.
+    /// Files that would be sent: their rows were edited after their job ended.
     pub reordered: u64,
-    /// Would be awaited and written.
+    /// Files that are at the service: their results would be awaited and written.
     pub at_the_service: u64,
-    /// Written before.
+    /// Files whose outputs are written.
     pub done: u64,
-    /// Of these, would be rendered again without cost by `scribed render`: settings for outputs have changed.
+    /// Of these, jobs whose outputs `scribed render` would render again without cost: settings for outputs have changed.
     pub renderable: u64,
-    /// What would be sent, part by part.
+    /// The recordings that would be sent, by source and template.
     pub parts: BTreeMap<PlanPart, PlannedUpload>,
-    /// Whether nothing can be asked how long it is.
+    /// Whether ffprobe is not installed, so that the length of some files cannot be measured.
     pub no_tool: bool,
-    /// Not sent before they have been quiet for `hold`.
+    /// Files that look unfinished and are not sent until they have not changed for `hold`.
     pub held: u64,
-    /// Rows of manifests whose files are not there yet.
+    /// Rows of manifests whose files do not exist yet.
     pub awaited: u64,
-    /// What there is to say of manifests.
+    /// The totals of the manifests, and their rows to fix.
     pub lists: PlannedManifests,
-    /// Whether there is a budget.
+    /// Whether a budget is configured.
     pub is_budgeted: bool,
-    /// What is used of every budget now.
+    /// The use of each budget now.
     pub budget: Vec<BudgetUse>,
-    /// The clock by which moments are told.
+    /// The time zone of the times in the text.
     pub zone: Zone,
     /// Whether a person has paused the queue: nothing is sent before `resume`.
     pub paused: bool,
-    /// Nothing would be done, by reason.
+    /// Files for which nothing would be done, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// What is wrong with the settings of files that wait for that to be mended, or fail.
+    /// Files that would fail or wait until their settings are fixed, by problem.
     pub needs_fix: BTreeMap<String, u64>,
-    /// What would be written without a part that is requested.
-    pub incomplete: OfTemplates,
-    /// What would be transcribed as if a part of the request were not there, or only partly meant.
-    pub without_effect: OfTemplates,
-    /// Not taken by the source, by rule.
+    /// Files whose results would lack a requested part.
+    pub incomplete: TemplateCounts,
+    /// Files whose requests have parameters with no or little effect.
+    pub without_effect: TemplateCounts,
+    /// Files that the source ignores, by rule.
     pub passed_over: BTreeMap<String, u64>,
-    /// What scribed itself has put there: outputs, receipts, the marker, its state. Nobody misses it in a plan.
+    /// Files of scribed itself: outputs, receipts, the marker, its state. The text does not show them.
     pub own: u64,
-    /// Sources whose folders are away, in words.
+    /// Sources whose folders are not available, with the reason.
     pub away: Vec<String>,
-    /// What could not be looked at.
+    /// Files and folders that could not be read, with the reason.
     pub troubles: Vec<String>,
-    /// When it would be through.
+    /// When everything would be done.
     pub estimate: Option<Reckoned>,
-    /// Where the plan is kept.
+    /// The file that the plan is saved in.
     pub saved: Option<PathBuf>,
 }
 
 impl PlanReport {
-    /// Counts a file of which nothing would be sent.
+    /// Counts a file by its forecast.
     pub fn add(&mut self, forecast: &Forecast) {
         let counted = match forecast {
             Forecast::New => &mut self.new,
@@ -109,20 +108,20 @@ impl PlanReport {
         *counted += 1;
     }
 
-    /// Counts a file that would be sent, or shares what is sent for another one.
+    /// Counts a file that would be sent, or is a duplicate of one. `price` is for an hour.
     pub fn send(
         &mut self,
         part: PlanPart,
         file: &Candidate,
         audio: Option<AudioAmount>,
-        is_twin: bool,
+        is_duplicate: bool,
         price: Option<f64>,
     ) {
         self.add(&file.forecast);
         self.lists.unchecked += u64::from(file.row.as_ref().is_some_and(|row| row.checksum.is_some()));
         let millis = audio.map_or(0, |audio| audio.millis);
         let billed = audio.and_then(|audio| audio.reservation_millis()).unwrap_or(0);
-        let one = match is_twin {
+        let upload = match is_duplicate {
             true => PlannedUpload { duplicates: 1, duplicate_audio: millis, ..PlannedUpload::default() },
             false => PlannedUpload {
                 files: 1,
@@ -136,7 +135,7 @@ impl PlanReport {
                 ..PlannedUpload::default()
             },
         };
-        self.parts.entry(part).or_default().add(&one);
+        self.parts.entry(part).or_default().add(&upload);
     }
 
     pub fn sent(&self) -> PlannedUpload {
@@ -146,7 +145,7 @@ impl PlanReport {
         })
     }
 
-    /// Counts a file that would be written without these parts of what is requested.
+    /// Counts a file whose result would lack the parts `missing`; none if `missing` is empty.
     pub fn incomplete(&mut self, source: &SourceName, template: &str, missing: &[MissingPart]) {
         if !missing.is_empty() {
             let key = (source.clone(), template.to_owned(), join_names(missing));
@@ -154,7 +153,7 @@ impl PlanReport {
         }
     }
 
-    /// Counts a file of whose request this would change nothing or little.
+    /// Counts a file whose request has parameters with no or little effect: `words` names them.
     pub fn without_effect(&mut self, source: &SourceName, template: &str, words: Option<&str>) {
         if let Some(words) = words {
             let key = (source.clone(), template.to_owned(), words.to_owned());
@@ -162,16 +161,16 @@ impl PlanReport {
         }
     }
 
-    /// Seconds of audio in what would be sent.
+    /// Returns the seconds of audio in the files that would be sent.
     pub fn audio_seconds(&self) -> f64 {
         seconds(self.parts.values().map(|part| part.audio).sum())
     }
 
-    /// What would be sent, for a reckoning of the time that takes. What is of unknown length is taken to be as long
-    /// as the others are.
+    /// Returns what would be sent, to estimate when it is done. Files of unknown length count with the average length
+    /// of the others.
     pub fn batches(&self) -> Vec<FileBatch> {
         let all = self.sent();
-        let pile = |(part, sent): (&PlanPart, &PlannedUpload)| {
+        let batch = |(part, sent): (&PlanPart, &PlannedUpload)| {
             let (audio, billed) = all.guessed_of(sent.unknown_length).unwrap_or_default();
             FileBatch {
                 source: part.source.clone(),
@@ -182,15 +181,15 @@ impl PlanReport {
                 billed: sent.billed.saturating_add(billed),
             }
         };
-        self.parts.iter().map(pile).collect()
+        self.parts.iter().map(batch).collect()
     }
 
-    /// Counts what the source does not take.
+    /// Counts a file that the source ignores.
     pub fn count_filtered(&mut self, rule: String) {
         *self.passed_over.entry(rule).or_default() += 1;
     }
 
-    /// Whether everything could be looked at.
+    /// Whether everything could be read, and nothing has to be fixed or would be incomplete.
     pub fn is_whole(&self) -> bool {
         self.away.is_empty()
             && self.troubles.is_empty()
@@ -199,31 +198,34 @@ impl PlanReport {
             && self.lists.needs_no_fix()
     }
 
-    /// All of it, for machines.
+    /// Returns the plan as JSON.
     pub fn to_json(&self) -> Value {
         let mut object = self.sent().object();
-        let more = json!({
+        let fields = json!({
             "new": self.new, "changed": self.changed, "on_the_way": self.on_the_way,
             "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
             "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.to_json(),
             "to_mend": self.lists.fixes(), "mended_first": self.needs_fix,
-            "incomplete": self.incomplete.values().sum::<u64>(), "missing": of_templates(&self.incomplete, "missing"),
-            "without_effect": of_templates(&self.without_effect, "parameters"),
+            "incomplete": self.incomplete.values().sum::<u64>(),
+            "missing": template_counts_json(&self.incomplete, "missing"),
+            "without_effect": template_counts_json(&self.without_effect, "parameters"),
             "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
-            "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
+            "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(),
+            "finish": self.finish_json(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
-            "renderable": self.renderable, "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
+            "renderable": self.renderable,
+            "assumed": self.assumptions(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });
-        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
-            object.extend(more);
+        if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+            object.extend(fields);
         }
         object
     }
 
-    fn tell_templates(&self, context: &Context) -> io::Result<()> {
+    fn print_templates(&self, context: &Context) -> io::Result<()> {
         let lacking = "would be written without a requested part, which the embedded service does not support:";
-        let idle = "warning: requested, but with no or little effect in the embedded service:";
-        for (title, all) in [(lacking, &self.incomplete), (idle, &self.without_effect)] {
+        let without_effect = "warning: requested, but with no or little effect in the embedded service:";
+        for (title, all) in [(lacking, &self.incomplete), (without_effect, &self.without_effect)] {
             if !all.is_empty() {
                 context.print_line(title)?;
             }
@@ -235,13 +237,13 @@ impl PlanReport {
         Ok(())
     }
 
-    fn finish(&self) -> Value {
+    fn finish_json(&self) -> Value {
         let Some(reckoned) = &self.estimate else { return Value::Null };
         json!({ "at": reckoned.finish.at.map(timestamps::format), "held_up_by": reckoned.constraint() })
     }
 
-    /// What was not looked at, or is not known, and was taken to be so.
-    fn assumed(&self) -> Vec<String> {
+    /// Returns what the plan assumes because it did not check it or cannot know it, in words.
+    fn assumptions(&self) -> Vec<String> {
         let sent = self.sent();
         let mut assumed = Vec::new();
         if sent.duplicates > 0 {
@@ -252,7 +254,7 @@ impl PlanReport {
             ));
         }
         if sent.unknown_length > 0 {
-            assumed.push(of_unknown_length(&sent));
+            assumed.push(unknown_length_message(&sent));
         }
         if self.is_budgeted && sent.unknown_remote > 0 {
             assumed.push(format!(
@@ -276,14 +278,14 @@ impl PlanReport {
         assumed
     }
 
-    /// Says it.
+    /// Prints the plan.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn print(&self, context: &Context) -> io::Result<()> {
         context.print_json(&self.to_json())?;
-        self.tell_sent(context)?;
-        self.tell_finish(context)?;
+        self.print_sent(context)?;
+        self.print_finish(context)?;
         self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
         let rest = [
             (self.at_the_service, "at the service: scribed waits for them and writes them"),
@@ -297,14 +299,13 @@ impl PlanReport {
         if self.renderable > 0 {
             let jobs = count(self.renderable, "written job");
             context.print_line(&format!(
-                "would be rendered again without cost, by `scribed render` and not by this plan: {jobs}, for which settings \
-                 of outputs changed"
+                "free, by `scribed render` and not by this plan: the settings for outputs changed for {jobs}"
             ))?;
         }
-        groups(context, "to fix before they can be sent:", &self.needs_fix)?;
-        self.tell_templates(context)?;
-        groups(context, "skipped:", &self.skipped)?;
-        groups(context, "ignored:", &self.passed_over)?;
+        print_groups(context, "to fix before they can be sent:", &self.needs_fix)?;
+        self.print_templates(context)?;
+        print_groups(context, "skipped:", &self.skipped)?;
+        print_groups(context, "ignored:", &self.passed_over)?;
         self.lists.print(context)?;
         for words in &self.away {
             context.print_line(&format!("not counted: {words}"))?;
@@ -312,7 +313,7 @@ impl PlanReport {
         for words in &self.troubles {
             context.print_line(&format!("could not be read: {words}"))?;
         }
-        for words in self.assumed() {
+        for words in self.assumptions() {
             context.print_line(&format!("assumed: {words}"))?;
         }
         self.saved.iter().try_for_each(|file| {
@@ -323,7 +324,7 @@ impl PlanReport {
         })
     }
 
-    fn tell_sent(&self, context: &Context) -> io::Result<()> {
+    fn print_sent(&self, context: &Context) -> io::Result<()> {
         let sent = self.sent();
         let (files, bytes, audio) = (count(sent.files, "file"), HumanBytes(sent.bytes), length(sent.audio));
         context.print_line(&format!("would be sent: {files}, {bytes}, {audio} of audio"))?;
@@ -335,19 +336,19 @@ impl PlanReport {
         let parts = [
             (self.new, "new"),
             (self.changed, "changed after their job ended: sent if the content is new"),
-            (self.reordered, "ordered again: their rows were edited after their job ended"),
+            (self.reordered, "ordered again: their rows were edited"),
             (self.on_the_way, "in the queue, not sent yet"),
             (sent.duplicates, "of these are duplicates: not sent, they get the result of the recording that is sent"),
-            (sent.unknown_length - sent.unknown_remote, self.unknown()),
+            (sent.unknown_length - sent.unknown_remote, self.unknown_length_title()),
             (sent.unknown_remote, "of unknown length: only the service reads them; fill in `duration` in their rows"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("  {count:>8}  {what}"))?;
         }
-        if self.parts.len() > 1 { self.table(context) } else { Ok(()) }
+        if self.parts.len() > 1 { self.print_table(context) } else { Ok(()) }
     }
 
-    fn table(&self, context: &Context) -> io::Result<()> {
+    fn print_table(&self, context: &Context) -> io::Result<()> {
         let width = self.parts.keys().map(|part| part.name().chars().count()).max().unwrap_or(0).max(6);
         context.print_line(&format!(
             "  {:<width$}  {:>8}  {:>10}  {:>10}  duplicates",
@@ -361,7 +362,7 @@ impl PlanReport {
         Ok(())
     }
 
-    fn tell_finish(&self, context: &Context) -> io::Result<()> {
+    fn print_finish(&self, context: &Context) -> io::Result<()> {
         if self.paused {
             context.print_line("the queue is paused: scribed sends none of them until `scribed resume`")?;
         }
@@ -381,7 +382,7 @@ impl PlanReport {
         }
     }
 
-    fn unknown(&self) -> &'static str {
+    fn unknown_length_title(&self) -> &'static str {
         match self.no_tool {
             true => "of unknown length: ffprobe is not installed (package `ffmpeg`)",
             false => "of unknown length, or not recordings",
@@ -389,14 +390,14 @@ impl PlanReport {
     }
 }
 
-/// For machines; `name` is what they are called there.
-fn of_templates(all: &OfTemplates, name: &str) -> Value {
+/// Returns counts as JSON; `name` is the key of the text.
+fn template_counts_json(all: &TemplateCounts, name: &str) -> Value {
     let one = |((source, template, what), files): (&(SourceName, String, String), &u64)| json!({ "source": source, "template": template, name: what, "files": files });
     all.iter().map(one).collect()
 }
 
-/// They are never counted as nothing.
-fn of_unknown_length(sent: &PlannedUpload) -> String {
+/// Returns what the plan assumes of files of unknown length, which never count as empty.
+fn unknown_length_message(sent: &PlannedUpload) -> String {
     let files = count(sent.unknown_length, "file");
     match sent.guessed_of(sent.unknown_length) {
         Some((audio, _)) => format!(
@@ -411,7 +412,7 @@ fn of_unknown_length(sent: &PlannedUpload) -> String {
     }
 }
 
-fn groups(context: &Context, title: &str, groups: &BTreeMap<String, u64>) -> io::Result<()> {
+fn print_groups(context: &Context, title: &str, groups: &BTreeMap<String, u64>) -> io::Result<()> {
     if !groups.is_empty() {
         context.print_line(title)?;
     }

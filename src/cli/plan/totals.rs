@@ -1,22 +1,21 @@
-//! What would be sent of one source under one template.
+//! Totals of the recordings of one source and template that would be sent.
 
 use crate::config::model::Source;
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
 use serde_json::{Value, json};
 
-/// Files that come from one source under one template.
+/// The recordings of one source with one template.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanPart {
-    /// Where they come from.
     pub source: SourceName,
-    /// The parameters' name in `jobs.toml`; empty for the service's defaults.
+    /// The template's name in `jobs.toml`; empty for the service's defaults.
     pub template: String,
     pub service: ServiceName,
 }
 
 impl PlanPart {
-    /// Of a source, and of the template that a row of a manifest names in place of its own.
+    /// Returns the part of a recording: its source, with the template that its row names, or else the source's own.
     pub fn of(source: &Source, row: Option<&ManifestRow>) -> Self {
         let (name, service) = (source.name.clone(), source.service.clone());
         let own = || source.template.name().to_owned();
@@ -28,7 +27,7 @@ impl PlanPart {
         format!("{}{under}", self.source)
     }
 
-    /// With what would be sent of it, for machines.
+    /// Returns the part and its totals as JSON.
     pub fn object(&self, sent: &PlannedUpload) -> Value {
         let mut object = json!({ "source": self.source, "template": self.template, "service": self.service });
         if let (Some(object), Value::Object(sent)) = (object.as_object_mut(), sent.object()) {
@@ -38,53 +37,52 @@ impl PlanPart {
     }
 }
 
-/// What would be sent of a part.
+/// The totals of a part.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlannedUpload {
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
-    /// Milliseconds of audio, as far as they are known.
+    /// Milliseconds of audio in the files whose length is known.
     pub audio: u64,
-    /// Of the longest one.
+    /// Milliseconds of audio in the longest file.
     pub longest: u64,
-    /// Milliseconds of billed audio: each channel counted.
+    /// Billed milliseconds: the length times the channels.
     pub billed: u64,
-    /// What that costs, in the user's own money; `None` where no price is.
+    /// The price of the billed audio, in the currency of `price_per_hour`; `None` if no price is configured.
     pub price: Option<f64>,
-    /// How many do not tell how long they are.
+    /// Files whose length is not known.
     pub unknown_length: u64,
-    /// How many of these only the service reads.
+    /// Of the files whose length is not known: those that only the service reads.
     pub unknown_remote: u64,
-    /// Copies beside them: not sent.
+    /// Duplicates, which are not sent and not counted in `files`.
     pub duplicates: u64,
-    /// Milliseconds of audio in these.
+    /// Milliseconds of audio in the duplicates.
     pub duplicate_audio: u64,
 }
 
 impl PlannedUpload {
-    pub fn add(&mut self, more: &Self) {
-        let price = self.price.zip(more.price).map(|(one, more)| one + more);
+    pub fn add(&mut self, other: &Self) {
+        let price = self.price.zip(other.price).map(|(price, other)| price + other);
         *self = Self {
-            files: self.files + more.files,
-            bytes: self.bytes + more.bytes,
-            audio: self.audio.saturating_add(more.audio),
-            longest: self.longest.max(more.longest),
-            billed: self.billed.saturating_add(more.billed),
-            price: price.or(self.price).or(more.price),
-            unknown_length: self.unknown_length + more.unknown_length,
-            unknown_remote: self.unknown_remote + more.unknown_remote,
-            duplicates: self.duplicates + more.duplicates,
-            duplicate_audio: self.duplicate_audio.saturating_add(more.duplicate_audio),
+            files: self.files + other.files,
+            bytes: self.bytes + other.bytes,
+            audio: self.audio.saturating_add(other.audio),
+            longest: self.longest.max(other.longest),
+            billed: self.billed.saturating_add(other.billed),
+            price: price.or(self.price).or(other.price),
+            unknown_length: self.unknown_length + other.unknown_length,
+            unknown_remote: self.unknown_remote + other.unknown_remote,
+            duplicates: self.duplicates + other.duplicates,
+            duplicate_audio: self.duplicate_audio.saturating_add(other.duplicate_audio),
         };
     }
 
-    /// Milliseconds of audio in so many more, and how much of it is billed, if they are like these on average;
-    /// `None` where none of these is of known length.
+    /// Estimates the milliseconds of audio, and the billed ones, of `more` files from the average of the files whose
+    /// length is known; `None` if the length of no file is known.
     pub fn guessed_of(&self, more: u64) -> Option<(u64, u64)> {
         let known = self.files.checked_sub(self.unknown_length).filter(|known| *known > 0)?;
-        let each = |all: u64| (u128::from(all) * u128::from(more) / u128::from(known)).try_into().ok();
-        Some((each(self.audio)?, each(self.billed)?))
+        let share = |all: u64| (u128::from(all) * u128::from(more) / u128::from(known)).try_into().ok();
+        Some((share(self.audio)?, share(self.billed)?))
     }
 
     pub fn object(&self) -> Value {

@@ -33,6 +33,9 @@ pub fn row(job: &Job) -> Value {
         "missing": missing(job).iter().map(|part| json!({
             "enrichment": part.enrichment, "language": part.language, "words": part.words,
         })).collect::<Vec<_>>(),
+        "parts": job.requested_parts().iter().map(|part| json!({
+            "enrichment": part.enrichment, "language": part.language, "outcome": part.outcome, "words": part.words,
+        })).collect::<Vec<_>>(),
         "unread": job.unread(),
     });
     if job.may_be_acknowledged() {
@@ -57,7 +60,7 @@ pub fn row(job: &Job) -> Value {
     row
 }
 
-pub const CSV_HEADER: [&str; 14] = [
+pub const CSV_HEADER: [&str; 15] = [
     "id",
     "source",
     "path",
@@ -72,11 +75,12 @@ pub const CSV_HEADER: [&str; 14] = [
     "due",
     "service",
     "missing",
+    "parts",
 ];
 
 /// Returns a job as a row of the table. Values that are unknown or do not apply are empty. In a path that is not UTF-8,
 /// invalid bytes are replaced.
-pub fn csv_row(job: &Job) -> [String; 14] {
+pub fn csv_row(job: &Job) -> [String; 15] {
     let fault = fault(job);
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     [
@@ -94,6 +98,7 @@ pub fn csv_row(job: &Job) -> [String; 14] {
         job.due.map(timestamps::format).unwrap_or_default(),
         text(job.stage.purchase_key().map(|order| order.service.as_str())),
         join_names(missing(job)),
+        job.outcomes().unwrap_or_default(),
     ]
 }
 

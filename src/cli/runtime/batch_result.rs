@@ -5,6 +5,7 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Selection};
+use crate::domain::names::JobId;
 use futures_util::StreamExt;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -27,19 +28,32 @@ pub async fn for_each_selected(
         let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
             return Err(protocol_mismatch());
         };
-        let requests = page.jobs.iter().map(|job| {
-            let request = request(JobSelector::Number(job.id));
-            async move { (PathBuf::from(job.id.to_string()), queue.try_request(request).await) }
-        });
-        let answers: Vec<_> = futures_util::stream::iter(requests).buffered(CONCURRENCY).collect().await;
-        for (selector, answer) in answers {
-            count(&selector, answer?)?;
-        }
+        let requests = page.jobs.iter().map(|job| (job.id, request(JobSelector::Number(job.id))));
+        for_each_request(queue, requests.collect(), &mut count).await?;
         selection.after = page.next;
         if selection.after.is_none() {
             return Ok(());
         }
     }
+}
+
+/// Makes a request for each job and passes each answer to `count`, in the order of the requests.
+///
+/// # Errors
+/// See [`CommandError`]; errors of `count`.
+pub async fn for_each_request(
+    queue: &QueueAccess,
+    requests: Vec<(JobId, ControlRequest)>,
+    mut count: impl FnMut(&Path, Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let asked = requests
+        .into_iter()
+        .map(|(job, request)| async move { (PathBuf::from(job.to_string()), queue.try_request(request).await) });
+    let mut answers = futures_util::stream::iter(asked).buffered(CONCURRENCY);
+    while let Some((selector, answer)) = answers.next().await {
+        count(&selector, answer?)?;
+    }
+    Ok(())
 }
 
 /// Counts of results so far.

@@ -3,8 +3,9 @@
 use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
-    accept, acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, once, pause,
-    plan, reconcile, reload, render, retry, run, schema, serve, show, status, status_check, upgrade, verify,
+    accept, acknowledge, add, bump, cancel, captions, check, cost, drain, explain, forget, harvest, init, jobs, once,
+    pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check, upgrade,
+    verify,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
@@ -214,7 +215,9 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Completions(args) => schema::completions(args),
             Command::Man(args) => schema::man(args),
             Command::Manual(args) => manual::run(context, args),
+            Command::Captions(args) => captions::run(context, args),
             Command::Serve(args) => serve::run(context, args).await,
+            Command::State(args) => state::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }
     });

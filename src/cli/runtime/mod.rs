@@ -4,6 +4,7 @@
 pub(crate) mod batch_result;
 pub mod entry;
 pub(crate) mod exit;
+pub(crate) mod only_paths;
 pub(crate) mod queue_access;
 pub(crate) mod reload_signal;
 pub(crate) mod serve_reload;

@@ -48,6 +48,7 @@ pub const FILE: &[ConfigKey] = &[
     not_yet("web"),
     not_yet("notify"),
     table("serve", SERVE),
+    table("captions", CAPTIONS),
     ConfigKey { name: "source", holds: Holds::Tables(SOURCE) },
     ConfigKey { name: "template", holds: Holds::Named },
 ];
@@ -121,10 +122,28 @@ const SOURCE: &[ConfigKey] = &[
     value("outputs"),
     value("name_as"),
     value("rerender"),
+    value("sdh"),
+    value("also_plain"),
+    value("portable_names"),
+    value("owner"),
+    value("group"),
+    value("mode"),
     value("place"),
     value("local_only"),
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),
+    table("captions", CAPTIONS),
+];
+
+const CAPTIONS: &[ConfigKey] = &[
+    value("profile"),
+    value("characters_per_line"),
+    value("lines"),
+    value("minimum_duration"),
+    value("maximum_duration"),
+    value("minimum_gap"),
+    value("open_gap"),
+    value("reading_speed"),
 ];
 
 const S3: &[ConfigKey] = &[

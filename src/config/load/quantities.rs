@@ -150,7 +150,7 @@ fn compact(seconds: f64) -> String {
 }
 
 fn with_unit(number: &str, unit: &str) -> String {
-    let word = |unit: &str| UNITS.iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
+    let word = |unit: &str| UNITS.iter().find(|(known, _)| *known == unit).map_or("milliseconds", |(_, word)| word);
     // 900 may be in seconds, as in other programs; 15 hardly.
     let is_large = number.parse::<u64>().is_ok_and(|number| number >= 60);
     let is_meant = |known: &str| matches!(known, "m" | "h") || known == "s" && is_large;

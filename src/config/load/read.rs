@@ -6,6 +6,7 @@ use super::quantities::quoted;
 use super::syntax;
 use super::toml_reader::{ProblemList, Section, ValueError, integer_from, refusal, size, text, wrong_type};
 use super::values::{check_order, or};
+use crate::captions::CaptionRules;
 use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
@@ -14,6 +15,7 @@ use crate::config::secret::{Env, Secret};
 use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
+use crate::config::sections::captions::caption_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
@@ -39,7 +41,7 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
-    read(path, Wants { env: None, files: false, sources: true })
+    read(path, ReadOptions { env: None, files: false, sources: true })
 }
 
 /// Like [`load`], for `scribed serve`: the file need not have a source.
@@ -48,7 +50,7 @@ pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
 /// All problems of the file.
 pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
     let env = |name: &str| std::env::var_os(name);
-    read(path, Wants { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
+    read(path, ReadOptions { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
 }
 
 /// Like [`load_to_serve`], without secrets.
@@ -56,7 +58,15 @@ pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problems> {
-    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
+    read(path, ReadOptions { env: None, files: false, sources: false }).map(|config| config.serve)
+}
+
+/// Reads `[captions]`, without secrets; the file need not have a source.
+///
+/// # Errors
+/// All problems of the file.
+pub fn load_captions(path: &Path) -> Result<CaptionRules, Problems> {
+    read(path, ReadOptions { env: None, files: false, sources: false }).map(|config| config.captions)
 }
 
 /// Whether a file can be read and has no source, so that no daemon uses it.
@@ -70,10 +80,10 @@ pub fn is_without_sources(path: &Path) -> bool {
 /// # Errors
 /// All problems of the file.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
-    read(path, Wants { env: Some(env), files: true, sources: true })
+    read(path, ReadOptions { env: Some(env), files: true, sources: true })
 }
 
-fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
+fn read(path: &Path, wants: ReadOptions<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
@@ -99,10 +109,10 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
-    understand(path, text, Wants { env: Some(env), files: false, sources: true })
+    understand(path, text, ReadOptions { env: Some(env), files: false, sources: true })
 }
 
-fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
+fn understand(path: &Path, text: &str, wants: ReadOptions<'_>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(Problems::new(path, text, syntax::problems(text, &errors)));
@@ -132,11 +142,11 @@ fn base_of(path: &Path) -> PathBuf {
 pub(crate) struct Reader<'r> {
     pub(crate) text: &'r str,
     pub(crate) base: PathBuf,
-    pub(crate) options: Wants<'r>,
+    pub(crate) options: ReadOptions<'r>,
 }
 
 /// What a caller needs of the configuration.
-pub(crate) struct Wants<'r> {
+pub(crate) struct ReadOptions<'r> {
     /// The environment for secrets; `None`: secrets are not read.
     pub(crate) env: Option<Env<'r>>,
     /// Whether certificate files are read.
@@ -164,8 +174,15 @@ impl Reader<'_> {
         let callback = callback(self, &file.section("callback"));
         let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
-        let known =
-            SourceContext { shared: &shared, scope: &scope, services: &services, own_folders: &own, private: &private };
+        let captions = caption_rules(&file.section("captions"), CaptionRules::default());
+        let known = SourceContext {
+            shared: &shared,
+            scope: &scope,
+            services: &services,
+            captions,
+            own_folders: &own,
+            private: &private,
+        };
         let mut sources = self.sources(file, &known);
         set_configured_places(&mut sources, private, &services);
         warn_webhook_for_local_sources(file, &sources, &serve);
@@ -184,6 +201,7 @@ impl Reader<'_> {
             retry: retry(&file.section("retry")),
             state,
             serve,
+            captions,
             sources,
             warnings: Vec::new(),
         }

@@ -17,17 +17,17 @@ const NOT_IN_TEMPLATES: [&str; 4] = ["audio_url", "callback", "callback_url", "c
 /// Returns the schema of the whole file.
 pub fn schema() -> Value {
     let manual = Manual::read(MANUAL);
-    let mut schema = table(FILE, "", &manual);
+    let mut schema = table_schema(FILE, "", &manual);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("jobs.toml of scribed");
     schema["required"] = json!(["source"]);
     schema
 }
 
-fn table(keys: &[ConfigKey], path: &str, manual: &Manual) -> Value {
+fn table_schema(keys: &[ConfigKey], path: &str, manual: &Manual) -> Value {
     let honoured = keys.iter().filter(|key| !matches!(key.holds, Holds::NotYet));
     let properties: Map<String, Value> =
-        honoured.map(|key| (key.name.to_owned(), one(key, &join(path, key.name), manual))).collect();
+        honoured.map(|key| (key.name.to_owned(), key_schema(key, &join(path, key.name), manual))).collect();
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
@@ -35,24 +35,24 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn one(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
+fn key_schema(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
     let mut schema = match &key.holds {
         Holds::Value | Holds::NotYet => shape(path).map_or(json!({}), super::shape::Shape::schema),
-        Holds::Table(keys) => table(keys, path, manual),
-        Holds::Tables(keys) => json!({ "type": "array", "minItems": 1, "items": table(keys, path, manual) }),
+        Holds::Table(keys) => table_schema(keys, path, manual),
+        Holds::Tables(keys) => json!({ "type": "array", "minItems": 1, "items": table_schema(keys, path, manual) }),
         Holds::ValueOrTable(keys) => {
             let value = shape(path).map_or(json!({}), super::shape::Shape::schema);
-            json!({ "anyOf": [value, table(keys, path, manual)] })
+            json!({ "anyOf": [value, table_schema(keys, path, manual)] })
         }
         Holds::TableOrTables(keys) => {
-            let one = table(keys, path, manual);
-            json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
+            let table = table_schema(keys, path, manual);
+            json!({ "anyOf": [table, { "type": "array", "minItems": 1, "items": table }] })
         }
         // The descriptions of [service] apply to each.
         Holds::NamedTables(keys) => {
             let pattern = json!({ "pattern": "^[A-Za-z0-9_-]{1,40}$" });
-            let each = table(keys, path.trim_end_matches('s'), manual);
-            json!({ "type": "object", "propertyNames": pattern, "additionalProperties": each })
+            let table = table_schema(keys, path.trim_end_matches('s'), manual);
+            json!({ "type": "object", "propertyNames": pattern, "additionalProperties": table })
         }
         Holds::Named => json!({ "type": "object", "additionalProperties": parameters() }),
     };
@@ -72,29 +72,29 @@ fn parameters() -> Value {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.retain(|name, _| !NOT_IN_TEMPLATES.contains(&name.as_str()));
     }
-    open(schema)
+    allow_variables(schema)
 }
 
 /// Refuses unknown names, and allows texts with variables.
-fn open(mut schema: Value) -> Value {
+fn allow_variables(mut schema: Value) -> Value {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.values_mut().for_each(|property| *property = fillable(open(property.take())));
+        properties.values_mut().for_each(|property| *property = or_variables(allow_variables(property.take())));
         schema["additionalProperties"] = json!(false);
     }
     for inner in ["items", "additionalProperties"] {
         if schema.get(inner).is_some_and(Value::is_object) {
-            schema[inner] = fillable(open(schema[inner].take()));
+            schema[inner] = or_variables(allow_variables(schema[inner].take()));
         }
     }
     for choice in ["oneOf", "anyOf"] {
         if let Some(list) = schema.get_mut(choice).and_then(Value::as_array_mut) {
-            list.iter_mut().for_each(|one| *one = open(one.take()));
+            list.iter_mut().for_each(|one| *one = allow_variables(one.take()));
         }
     }
     schema
 }
 
-fn fillable(schema: Value) -> Value {
+fn or_variables(schema: Value) -> Value {
     let is_any_text = schema["type"] == "string" && schema.get("enum").is_none() && schema.get("pattern").is_none();
     if is_any_text || schema["type"] == "object" {
         return schema;
@@ -270,7 +270,7 @@ mod tests {
             "",
             "[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n",
             "[[source]]\nfolder = \"inbox\"\nsettle = 10\n",
-            "[[source]]\nfolder = \"inbox\"\noutputs = [\"docx\"]\n",
+            "[[source]]\nfolder = \"inbox\"\noutputs = [\"doc\"]\n",
             "[[source]]\nfolder = \"inbox\"\ninclude = []\n",
             "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\naudio_url = \"https://x.example/a\"\n",
             "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\ndiarisation = true\n",

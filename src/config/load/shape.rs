@@ -1,5 +1,6 @@
 //! The form of each value in `jobs.toml`, for editors. What exactly is allowed is decided when the value is read.
 
+use crate::captions::Profile;
 use crate::domain::format::Format;
 use serde_json::{Value, json};
 
@@ -54,6 +55,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.listen" | "serve.listen" => S::Address,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
+        "source.sdh" | "source.also_plain" | "source.portable_names" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,
@@ -66,7 +68,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         "serve.shapes" => S::Choice(&["interface", "current"]),
         "source.manifest" => S::Text,
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
-        "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
+        "source.name_as" | "source.owner" | "source.group" | "source.mode" | "source.capture" | "source.language"
+        | "source.place" => S::Text,
         "source.track" => S::Track,
         "source.channels" => S::List(1, &S::Between(1, 64)),
         "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,
@@ -89,6 +92,14 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.rerender" => S::Choice(&["manual", "auto"]),
         "source.settle" | "source.hold" => S::Span,
         "source.outputs" => S::List(1, &S::Choice(&Format::NAMES)),
+        "captions.profile" | "source.captions.profile" => S::Choice(&Profile::NAMES),
+        "captions.characters_per_line" | "source.captions.characters_per_line" => S::Whole(1),
+        "captions.lines" | "source.captions.lines" => S::Whole(1),
+        "captions.minimum_duration" | "source.captions.minimum_duration" => S::Span,
+        "captions.maximum_duration" | "source.captions.maximum_duration" => S::Span,
+        "captions.minimum_gap" | "source.captions.minimum_gap" => S::Span,
+        "captions.open_gap" | "source.captions.open_gap" => S::Span,
+        "captions.reading_speed" | "source.captions.reading_speed" => S::Number,
         "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,
         _ => return None,
     })

@@ -9,37 +9,37 @@ pub(crate) fn problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
     if let Some(problem) = json(text) {
         return vec![problem];
     }
-    let mut told: Vec<Range<usize>> = Vec::new();
+    let mut reported_lines: Vec<Range<usize>> = Vec::new();
     let mut problems = Vec::new();
     // Duplicate keys below a duplicate header are not reported.
-    let mut below = 0..0;
+    let mut below_duplicate = 0..0;
     for error in errors {
-        let at = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = line_at(text, at);
+        let position = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = line_at(text, position);
         let is_duplicate = error.message().starts_with("duplicate key");
-        if told.contains(&line) || is_duplicate && below.contains(&line.start) {
+        if reported_lines.contains(&line) || is_duplicate && below_duplicate.contains(&line.start) {
             continue;
         }
         if is_duplicate && text[line.clone()].trim_start().starts_with('[') {
             let next =
                 lines(text).find(|next| next.start > line.start && text[next.clone()].trim_start().starts_with('['));
-            below = line.end..next.map_or(text.len(), |next| next.start);
+            below_duplicate = line.end..next.map_or(text.len(), |next| next.start);
         }
-        match explained(text, &line, error) {
+        match explain(text, &line, error) {
             Some(problem) => {
-                told.push(line);
+                reported_lines.push(line);
                 problems.push(problem);
             }
             None => {
-                told.push(line);
-                problems.push(as_told(error));
+                reported_lines.push(line);
+                problems.push(unexplained(error));
             }
         }
     }
     problems
 }
 
-fn as_told(error: &toml::de::Error) -> Problem {
+fn unexplained(error: &toml::de::Error) -> Problem {
     let what = format!("this is not valid TOML: {}", error.message().replace('\n', ", "));
     Problem { span: error.span(), ..Problem::of_file(what) }
         .fix("write a setting as name = \"text\", name = 5, name = true or name = [\"a\", \"b\"]; see https://toml.io")
@@ -54,7 +54,7 @@ const QUOTES: [char; 12] = [
 /// Characters that look like a blank, or are invisible.
 const BLANKS: [char; 7] = ['\u{a0}', '\u{202f}', '\u{2007}', '\u{2009}', '\u{200b}', '\u{feff}', '\u{3000}'];
 
-fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option<Problem> {
+fn explain(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option<Problem> {
     let span = error.span().unwrap_or_default();
     if error.message().starts_with("duplicate key") {
         return Some(duplicate(text, line, span));
@@ -73,7 +73,7 @@ fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option
         .or_else(|| {
             let (key, value) = setting(written)?;
             let at = line.start + (value.as_ptr() as usize - written.as_ptr() as usize);
-            of_value(text, line, key, value, at..at + value.len())
+            explain_value(text, line, key, value, at..at + value.len())
         })
 }
 
@@ -93,7 +93,7 @@ fn comment(text: &str, line: &Range<usize>) -> Option<Problem> {
     let comment = written.strip_prefix("//")?;
     let right = format!("# {}", comment.trim());
     let problem = Problem::at(line.clone(), "a comment begins with # in TOML, found //");
-    Some(problem.fix(typed(text, line, &right, "write # instead of //")))
+    Some(problem.fix(line_or_advice(text, line, &right, "write # instead of //")))
 }
 
 /// Recognises two settings, or a header and a setting, in one line; a semicolon for a comma; a missing equals sign.
@@ -105,7 +105,12 @@ fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
         let header = format!("{header}]");
         let what = format!("another setting follows `{header}` in the same line");
         let right = format!("{header} and below it {}", setting_behind.trim());
-        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write it in the next line")));
+        return Some(Problem::at(line.clone(), what).fix(line_or_advice(
+            text,
+            line,
+            &right,
+            "write it in the next line",
+        )));
     }
     if let Some((name, value)) = written.split_once(char::is_whitespace)
         && is_key(name)
@@ -113,7 +118,7 @@ fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
     {
         let what = format!("there is no equals sign after `{name}`");
         let right = format!("{name} = {}", value.trim());
-        return Some(Problem::at(line.clone(), what).fix(typed(
+        return Some(Problem::at(line.clone(), what).fix(line_or_advice(
             text,
             line,
             &right,
@@ -125,13 +130,13 @@ fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
     if value.starts_with('{') && value.contains(';') {
         let right = format!("{key} = {}", value.replace(';', ","));
         let what = format!("the value of `{key}` contains a semicolon, and TOML expects a comma");
-        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write a comma instead")));
+        return Some(Problem::at(line.clone(), what).fix(line_or_advice(text, line, &right, "write a comma instead")));
     }
     let (at, _) =
         separator.filter(|(at, _)| *at > 0 && value.starts_with(['"', '\'']) && value[*at + 1..].contains('='))?;
     let what = format!("another setting follows `{key}` in the same line");
     let right = format!("{key} = {} and below it {}", value[..at].trim(), value[at + 1..].trim());
-    Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write it in the next line")))
+    Some(Problem::at(line.clone(), what).fix(line_or_advice(text, line, &right, "write it in the next line")))
 }
 
 /// Recognises brackets that do not match: `[[source]`, `[budget`.
@@ -157,7 +162,7 @@ fn odd_characters(text: &str, line: &Range<usize>, odd: &[char], plain: char, na
     let span = line.start + at..line.start + at + found.len_utf8();
     let right: String = written.chars().map(|c| if odd.contains(&c) { plain } else { c }).collect();
     let what = format!("there is {name} (U+{:04X}), and TOML allows only plain ones", u32::from(found));
-    Some(Problem::at(span, what).fix(typed(text, line, right.trim(), "replace it with a plain one")))
+    Some(Problem::at(span, what).fix(line_or_advice(text, line, right.trim(), "replace it with a plain one")))
 }
 
 /// Recognises a backslash in double quotes, which begins an escape: `"C:\media"`.
@@ -170,7 +175,7 @@ fn backslash(text: &str, line: &Range<usize>) -> Option<Problem> {
         format!("a backslash in the value of `{key}` starts an escape sequence, since the value is in double quotes"),
     );
     let inner = value.strip_prefix('"')?.strip_suffix('"').unwrap_or(&value[1..]);
-    if let Some(path) = crate::config::paths::checks::of_windows(inner) {
+    if let Some(path) = crate::config::paths::checks::windows_path_fix(inner) {
         return Some(problem.fix(path));
     }
     let right = match ["folder", "place", "manifest", "data", "store"].contains(&key) {
@@ -179,7 +184,7 @@ fn backslash(text: &str, line: &Range<usize>) -> Option<Problem> {
     };
     let is_plain = !inner.contains('\'') && !inner.contains('"');
     let fix = "write two backslashes, or single quotes around the value".to_owned();
-    Some(problem.fix(if is_plain { typed(text, line, &right, &fix) } else { fix }))
+    Some(problem.fix(if is_plain { line_or_advice(text, line, &right, &fix) } else { fix }))
 }
 
 /// Recognises `folder: inbox`, the syntax of YAML.
@@ -194,11 +199,11 @@ fn yaml(text: &str, line: &Range<usize>) -> Option<Problem> {
     let at = line.start + key.len();
     Some(
         Problem::at(at..at + 1, format!("there is a colon after `{name}`, and TOML expects an equals sign"))
-            .fix(typed(text, line, &right, &format!("write {name} = \u{2026}"))),
+            .fix(line_or_advice(text, line, &right, &format!("write {name} = \u{2026}"))),
     )
 }
 
-fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range<usize>) -> Option<Problem> {
+fn explain_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range<usize>) -> Option<Problem> {
     if value.is_empty() {
         let what = format!("`{key}` has no value");
         return Some(
@@ -209,13 +214,14 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         let is_open = !value.starts_with(&mark.to_string().repeat(3)) && !value[1..].contains(mark);
         let right = format!("{key} = {value}{mark}");
         let what = format!("the value of `{key}` has no closing quote");
-        return is_open
-            .then(|| Problem::at(span, what).fix(typed(text, line, &right, "close the quote on the same line")));
+        return is_open.then(|| {
+            Problem::at(span, what).fix(line_or_advice(text, line, &right, "close the quote on the same line"))
+        });
     }
     if value.starts_with('[') && !value.contains(']') && !is_closed_below(text, line.end) {
         let what = format!("the list of `{key}` has no closing bracket");
         let right = format!("{key} = {value}]");
-        return Some(Problem::at(span, what).fix(typed(text, line, &right, "close it with ]")));
+        return Some(Problem::at(span, what).fix(line_or_advice(text, line, &right, "close it with ]")));
     }
     if let Some(list) = value.strip_prefix('[') {
         let elements: Vec<&str> =
@@ -227,7 +233,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         let quoted = elements.iter().map(|one| if is_bare(one) { format!("\"{one}\"") } else { (*one).to_owned() });
         let right = format!("{key} = [{}]", quoted.collect::<Vec<_>>().join(", "));
         let what = format!("a string in the list of `{key}` is not in quotes");
-        return Some(Problem::at(span, what).fix(typed(text, line, &right, "write each string in quotes")));
+        return Some(Problem::at(span, what).fix(line_or_advice(text, line, &right, "write each string in quotes")));
     }
     if value.starts_with('{') || value.contains(['"', '\'']) || is_literal(value) {
         return None;
@@ -236,7 +242,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
     if value.contains(',') && point.parse::<f64>().is_ok() {
         let what = format!("the number of `{key}` contains a comma, and TOML expects a point");
         let right = format!("{key} = {point}");
-        return Some(Problem::at(span, what).fix(typed(text, line, &right, "write a point instead")));
+        return Some(Problem::at(span, what).fix(line_or_advice(text, line, &right, "write a point instead")));
     }
     let right = match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" => format!("{key} = true"),
@@ -247,7 +253,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         true => format!("the string of `{key}` is not in quotes"),
         false => format!("the value of `{key}` is neither true nor false"),
     };
-    Some(Problem::at(span, what).fix(typed(text, line, &right, "write the string in quotes")))
+    Some(Problem::at(span, what).fix(line_or_advice(text, line, &right, "write the string in quotes")))
 }
 
 /// Whether a list is closed before the next setting or header.
@@ -302,13 +308,13 @@ fn is_header_of(line: &str, name: &str) -> bool {
 }
 
 /// Returns the line to write, or `words` if that line would contain a secret.
-fn typed(text: &str, line: &Range<usize>, right: &str, words: &str) -> String {
+fn line_or_advice(text: &str, line: &Range<usize>, right: &str, advice: &str) -> String {
     let changed = format!("{}{right}{}", &text[..line.start], &text[line.end..]);
-    let seen = redact(&changed);
-    if seen.get(line.start..line.start + right.len()) == Some(right) {
+    let redacted = redact(&changed);
+    if redacted.get(line.start..line.start + right.len()) == Some(right) {
         format!("write {right}")
     } else {
-        words.to_owned()
+        advice.to_owned()
     }
 }
 

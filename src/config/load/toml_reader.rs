@@ -72,36 +72,36 @@ impl<'a> Section<'a> {
     /// Returns the tables of `[[key]]`, in the file's order.
     pub fn sections(&self, key: &str) -> Vec<Section<'a>> {
         let list = self.raw(key).and_then(|written| written.get_ref().as_array());
-        let each = list.into_iter().flat_map(|list| list.iter());
+        let elements = list.into_iter().flat_map(|list| list.iter());
         let section = |element: &'a Spanned<DeValue<'a>>| {
             let table = element.get_ref().as_table()?;
             Some(Section { path: key.to_owned(), span: element.span(), table: Some(table), found: self.found })
         };
-        each.filter_map(section).collect()
+        elements.filter_map(section).collect()
     }
 
     /// Returns the tables of `key = { … }` or `key = [{ … }, { … }]`. Elements of another type count as absent; `keys`
     /// reports them.
     pub fn tables(&self, key: &str) -> Vec<Section<'a>> {
-        let one = self.section(key);
-        if one.exists() {
-            return vec![one];
+        let single = self.section(key);
+        if single.exists() {
+            return vec![single];
         }
         let list = self.raw(key).and_then(|written| written.get_ref().as_array());
-        let each = list.into_iter().flat_map(|list| list.iter());
+        let elements = list.into_iter().flat_map(|list| list.iter());
         let section = |element: &'a Spanned<DeValue<'a>>| {
             let table = element.get_ref().as_table()?;
             Some(Section { path: self.name(key), span: element.span(), table: Some(table), found: self.found })
         };
-        each.filter_map(section).collect()
+        elements.filter_map(section).collect()
     }
 
     /// Returns the tables of `[key.NAME]` with their names.
     pub fn named(&self, key: &str) -> Vec<(Spot<String>, Section<'a>)> {
-        let under = self.section(key);
-        let names = under.table.into_iter().flat_map(|table| table.keys());
+        let parent = self.section(key);
+        let names = parent.table.into_iter().flat_map(|table| table.keys());
         let named = |name: &'a Spanned<std::borrow::Cow<'a, str>>| {
-            let section = under.section(name.get_ref());
+            let section = parent.section(name.get_ref());
             section.exists().then(|| (Spot { value: name.get_ref().to_string(), span: name.span() }, section))
         };
         names.filter_map(named).collect()

@@ -14,7 +14,7 @@ pub(crate) fn check_path(written: &str) -> Option<ValueError> {
                    escape sequence";
         return Some(refusal(why, "write / between folders, as in \"/srv/media\""));
     }
-    if let Some(fix) = of_windows(written) {
+    if let Some(fix) = windows_path_fix(written) {
         return Some(refusal(format!("must be a path of this machine, found {found}"), fix));
     }
     if let Some(rest) = written.strip_prefix("file://") {
@@ -48,7 +48,7 @@ pub(crate) fn check_path(written: &str) -> Option<ValueError> {
 }
 
 /// Returns what to write instead of a path with a drive letter, or of a share.
-pub(crate) fn of_windows(written: &str) -> Option<String> {
+pub(crate) fn windows_path_fix(written: &str) -> Option<String> {
     let bytes = written.as_bytes();
     let is_drive = bytes.len() >= 2
         && bytes[0].is_ascii_alphabetic()

@@ -37,7 +37,7 @@ pub struct ConfiguredPlaces {
     folders: Vec<SourceFolder>,
     /// The hosted services.
     hosted: BTreeSet<ServiceName>,
-    all: Vec<PathBuf>,
+    all_paths: Vec<PathBuf>,
     resolver: Resolver,
     known: Mutex<Option<(Uptime, Arc<KnownPlaces>)>>,
     /// The last locations, for callers that must not wait.
@@ -57,10 +57,10 @@ pub struct KnownPlaces {
 impl KnownPlaces {
     /// Returns the current location of each path.
     pub fn places_of(&self, paths: &[PathBuf]) -> Vec<ConfiguredPlace> {
-        paths.iter().map(|path| self.one(path).into_owned()).collect()
+        paths.iter().map(|path| self.place_of(path).into_owned()).collect()
     }
 
-    fn one(&self, path: &Path) -> Cow<'_, ConfiguredPlace> {
+    fn place_of(&self, path: &Path) -> Cow<'_, ConfiguredPlace> {
         let known = self.by_path.get(path).or_else(|| self.by_path.get(&normalize_lexically(path)));
         known.map_or_else(|| Cow::Owned(ConfiguredPlace::as_written(path)), Cow::Borrowed)
     }
@@ -75,9 +75,9 @@ impl ConfiguredPlaces {
         roots: &[PathBuf],
     ) -> Self {
         let of_sources = folders.iter().flat_map(|folder| [Some(&folder.folder), folder.place.as_ref()]).flatten();
-        let all: BTreeSet<PathBuf> = own.iter().chain(of_sources).chain(roots).cloned().collect();
-        let all = all.into_iter().collect();
-        Self { own, folders, hosted, all, ..Self::default() }
+        let all_paths: BTreeSet<PathBuf> = own.iter().chain(of_sources).chain(roots).cloned().collect();
+        let all_paths = all_paths.into_iter().collect();
+        Self { own, folders, hosted, all_paths, ..Self::default() }
     }
 
     /// Returns the roots of a source that names none: the folder of its manifests, the folders of all sources, and
@@ -119,12 +119,13 @@ impl ConfiguredPlaces {
             return Arc::clone(known);
         }
         let before = known.take().map(|(_, known)| known).unwrap_or_default();
-        let by_path = self.resolver.places(&self.all, &before.by_path);
+        let by_path = self.resolver.places(&self.all_paths, &before.by_path);
         let mut new = KnownPlaces { by_path, own: Vec::new(), local: Vec::new() };
         new.own = new.places_of(&self.own);
         let local = self.folders.iter().filter(|folder| folder.local_only);
-        new.local =
-            local.map(|folder| (folder.source.clone(), remembered(new.one(&folder.folder).into_owned()))).collect();
+        new.local = local
+            .map(|folder| (folder.source.clone(), with_earlier_ids(new.place_of(&folder.folder).into_owned())))
+            .collect();
         let new = Arc::new(new);
         *known = Some((SystemClock.uptime(), Arc::clone(&new)));
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
@@ -135,7 +136,7 @@ impl ConfiguredPlaces {
     /// access the disk.
     pub fn root_of(&self, roots: &[PathBuf], path: &Path) -> Option<(PathBuf, PathBuf)> {
         let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        let (_, below) = innermost_root(roots.iter().map(|root| last.one(root)), path)?;
+        let (_, below) = innermost_root(roots.iter().map(|root| last.place_of(root)), path)?;
         let root = path.ancestors().nth(below.components().count())?;
         Some((root.to_owned(), below.to_owned()))
     }
@@ -143,7 +144,7 @@ impl ConfiguredPlaces {
 
 /// Adds all file ids that a `local_only` folder had in this process, also before a reload: a share that is also mounted
 /// elsewhere is then recognised while the folder itself is away.
-fn remembered(place: ConfiguredPlace) -> ConfiguredPlace {
+fn with_earlier_ids(place: ConfiguredPlace) -> ConfiguredPlace {
     static SEEN: Mutex<BTreeMap<PathBuf, BTreeSet<FileId>>> = Mutex::new(BTreeMap::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let ids = seen.entry(place.written.clone()).or_default();

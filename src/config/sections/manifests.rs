@@ -113,15 +113,17 @@ fn has_pattern(part: &str) -> bool {
 
 /// Whether two sources read the same manifests, as far as the patterns show it: each would write the receipts of both.
 /// The paths are the sources' folders with links resolved.
-pub(crate) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
+pub(crate) fn share_manifests(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
     let (Some(first), Some(second)) = (one.0.manifests(), other.0.manifests()) else { return false };
     let pattern = |lists: &Manifests| lists.pattern.glob().glob().to_owned();
     let is_same = one.1 == other.1 && pattern(first).eq_ignore_ascii_case(&pattern(second));
-    is_same || names_one(first, one.1, earlier(other.0, other.1)) || names_one(second, other.1, earlier(one.0, one.1))
+    is_same
+        || names_manifest_of(first, one.1, earlier(other.0, other.1))
+        || names_manifest_of(second, other.1, earlier(one.0, one.1))
 }
 
 /// Whether the pattern names a single manifest that is one of `others`.
-fn names_one(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> bool {
+fn names_manifest_of(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> bool {
     let name = lists.pattern.glob().glob();
     !has_pattern(name) && others.is_some_and(|others| others.takes(&place.join(name)))
 }

@@ -3,8 +3,10 @@
 pub(crate) mod bucket;
 pub(crate) mod budget;
 pub(crate) mod callback;
+pub(crate) mod captions;
 mod certificates;
 pub(crate) mod manifests;
+pub(crate) mod output_files;
 pub(crate) mod patterns;
 pub(crate) mod schedule;
 pub(crate) mod scheduling;

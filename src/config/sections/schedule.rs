@@ -15,9 +15,9 @@ pub enum Schedule {
 }
 
 /// The shortest interval: a scan of a large folder takes longer.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-const MEND: &str = "write a length of time like \"15m\", or a cron line like \"0 22 * * Mon-Fri\"";
+const FIX: &str = "write a length of time like \"15m\", or a cron line like \"0 22 * * Mon-Fri\"";
 
 impl Schedule {
     /// Parses an interval, or a cron line in this time zone.
@@ -26,8 +26,8 @@ impl Schedule {
     /// Why it is neither, and the fix.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, CronError> {
         match humantime::parse_duration(text) {
-            Ok(every) if every >= SHORTEST => Ok(Self::Every(every)),
-            Ok(_) => Err(("must be a second or more".to_owned(), MEND.to_owned())),
+            Ok(every) if every >= MIN_INTERVAL => Ok(Self::Every(every)),
+            Ok(_) => Err(("must be a second or more".to_owned(), FIX.to_owned())),
             Err(_) if text.trim().starts_with('@') || text.contains('*') || text.split_whitespace().count() >= 5 => {
                 CronLine::parse(text, zone).map(Self::At)
             }

@@ -1,11 +1,14 @@
 //! Reads `[[source]]`.
 
 use super::budget::allowance;
-use super::manifests::{same_lists, set_earlier_lists};
+use super::captions::caption_rules;
+use super::manifests::{set_earlier_lists, share_manifests};
+use super::output_files::output_files;
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::scheduling::scheduling_policy;
 use super::timing;
 use super::track_selection::{channels, track};
+use crate::captions::CaptionRules;
 use crate::config::load::diagnostics::{Problem, nearest};
 use crate::config::load::quantities::quoted;
 use crate::config::load::read::Reader;
@@ -36,6 +39,8 @@ pub(crate) struct SourceContext<'k> {
     pub(crate) shared: &'k Arc<SourceDefaults>,
     pub(crate) scope: &'k TemplateScope,
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
+    /// `[captions]` of the file.
+    pub(crate) captions: CaptionRules,
     pub(crate) own_folders: &'k [&'k Path],
     /// All of scribed's own: these folders, the configuration and the key files.
     pub(crate) private: &'k [PathBuf],
@@ -66,7 +71,7 @@ impl Reader<'_> {
         for (number, later) in placed.iter().enumerate() {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
-        placed_well(file, &drafts, known.own_folders);
+        check_output_folders(file, &drafts, known.own_folders);
         set_earlier_lists(drafts.iter_mut().map(|draft| &mut draft.source), &places);
         let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.output_folder.clone()).collect();
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
@@ -170,8 +175,10 @@ impl Reader<'_> {
             channels,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
+            captions: caption_rules(&section.section("captions"), known.captions),
             name_as,
             rerender,
+            output_files: output_files(section),
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
         };
@@ -289,8 +296,9 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
 
 fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate> {
     let user = user_of(section);
-    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, scope, &user));
-    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
+    let sdh = or(section.get("sdh", boolean), false);
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, sdh, scope, &user));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, sdh, scope, &user).ok())
 }
 
 /// Reads the code of a language that the service supports.
@@ -316,7 +324,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     }
     if earlier.source.reads_manifests() || later.source.reads_manifests() {
         // A row may name any file, also one that a folder source takes.
-        if same_lists((&earlier.source, first), (&later.source, second)) {
+        if share_manifests((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources use the same manifests");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
             file.report(problem.fix("a manifest has one receipt: choose separate manifests, or use one source"));
@@ -375,27 +383,27 @@ fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
 }
 
 /// Reports output folders that conflict with other folders.
-fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
+fn check_output_folders(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
     let placed: Vec<(&Path, &Range<usize>)> = drafts
         .iter()
         .filter_map(|draft| Some((draft.source.output_folder.as_deref()?, draft.place_span.as_ref()?)))
         .collect();
     for (number, (place, span)) in placed.iter().enumerate() {
-        let tell = |why: String, fix: &str| {
+        let report = |why: String, fix: &str| {
             let what = format!("`source.place` {why}");
             file.report(Problem::at((*span).clone(), what).fix(fix));
         };
         if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
-            tell("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");
+            report("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");
         }
         if let Some(draft) = drafts.iter().find(|draft| draft.source.folder.starts_with(place)) {
             let why = format!("contains the recordings of the source {}", draft.source.name);
-            tell(why, "choose a separate folder, or \"beside\" for outputs beside the recordings");
+            report(why, "choose a separate folder, or \"beside\" for outputs beside the recordings");
         }
         if placed[..number].iter().any(|(other, _)| other.starts_with(place) || place.starts_with(other)) {
             let fix = "give each source a separate folder: otherwise recordings with the same name would have the \
                        same output names";
-            tell("is inside that of another source, or contains it".to_owned(), fix);
+            report("is inside that of another source, or contains it".to_owned(), fix);
         }
     }
 }

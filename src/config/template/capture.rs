@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone)]
 pub struct Capture(Regex);
 
-const MEND: &str = "write it in single quotes like '(?P<tape>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
+const FIX: &str = "write it in single quotes like '(?P<tape>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
 
 impl Capture {
     /// Compiles the expression.
@@ -20,11 +20,11 @@ impl Capture {
             let words = error.to_string();
             // Its first lines show the expression; the last one says what is wrong.
             let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            refusal(format!("is not a valid regular expression: {last}"), MEND)
+            refusal(format!("is not a valid regular expression: {last}"), FIX)
         })?;
         match regex.capture_names().flatten().next() {
             Some(_) => Ok(Self(regex)),
-            None => Err(refusal("has no named group, so nothing can be captured", MEND)),
+            None => Err(refusal("has no named group, so nothing can be captured", FIX)),
         }
     }
 

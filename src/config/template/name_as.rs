@@ -1,5 +1,6 @@
 //! `name_as`: the names of a job's outputs.
 
+use super::player::{PLAYER_NAME, Player};
 use super::text::{PARSE_FIX, always_fails, environment, explain, names_of};
 use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, or_undefined, to_value};
 use crate::config::load::toml_reader::{ValueError, refusal};
@@ -11,7 +12,13 @@ use std::sync::Arc;
 
 /// The template for the names of a job's outputs.
 #[derive(Clone)]
-pub struct NameTemplate(Arc<Environment<'static>>);
+pub struct NameTemplate {
+    env: Arc<Environment<'static>>,
+    /// The player whose forms of languages are used.
+    player: Option<Player>,
+    /// Whether subtitles describe more than the words: the variable `sdh`.
+    sdh: bool,
+}
 
 /// The variables of an output's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,12 +53,15 @@ impl NameTemplate {
         self.0.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default()
     }
 
-    /// Compiles a template and renders it for each format with a sample job of this source.
+    /// Compiles a template, or that of the player with this name, and renders it for each format with a sample job of
+    /// this source. `sdh` says whether subtitles are for the deaf and hard of hearing.
     ///
     /// # Errors
     /// The template does not parse, cannot render, needs a language, or gives two formats the same name.
-    pub(crate) fn build(text: &str, scope: &TemplateScope, user: &TemplateUser) -> Result<Self, ValueError> {
+    pub(crate) fn build(text: &str, sdh: bool, scope: &TemplateScope, user: &TemplateUser) -> Result<Self, ValueError> {
         let mut env = environment();
+        let player = Player::parse(text);
+        let text = if player.is_some() { PLAYER_NAME } else { text };
         env.add_template_owned(NAME, text.to_owned())
             .map_err(|error| refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_FIX))?;
         let names = names_of(&env, NAME);
@@ -60,7 +70,7 @@ impl NameTemplate {
             return Err(refusal("must not use `media`", fix));
         }
         scope.unknown(&names, &NAME_ROOTS, &env).map_or(Ok(()), Err)?;
-        let template = Self(Arc::new(env));
+        let template = Self { env: Arc::new(env), player, sdh };
         let job = scope.sample(Some(user));
         match (&template.samples(Some("en"), &job), template.samples(None, &job)) {
             (Err(error), _) => {
@@ -78,7 +88,7 @@ impl NameTemplate {
 
     /// Checks a template that no sample renders: it must at least use `ext`.
     fn holds_ext(&self) -> Result<(), ValueError> {
-        if names_of(&self.0, NAME).contains("ext") { Ok(()) } else { Err(one_name()) }
+        if names_of(&self.env, NAME).contains("ext") { Ok(()) } else { Err(one_name()) }
     }
 
     /// Returns the names of a sample's outputs in all formats.
@@ -90,9 +100,12 @@ impl NameTemplate {
         let NameVars { lang, format, job } = *vars;
         let Vars { path, name, stem, source, folder, date, .. } = job;
         let (capture, row, env) = (to_value(&job.capture), to_value(&job.row), to_value(&job.env));
-        let (lang, ext) = (or_undefined(lang.filter(|lang| !lang.is_empty())), format.ext());
-        let context = context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, lang, ext };
-        self.0.get_template(NAME)?.render(context)
+        let lang = lang.filter(|lang| !lang.is_empty());
+        let lang = lang.map(|lang| self.player.map_or_else(|| lang.to_owned(), |player| player.language(lang)));
+        let (lang, sdh, ext) = (or_undefined(lang.as_deref()), self.sdh && format.is_subtitles(), format.ext());
+        let context =
+            context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, lang, sdh, ext };
+        self.env.get_template(NAME)?.render(context)
     }
 
     /// Returns the file name for an output.
@@ -128,15 +141,16 @@ fn distinct(names: &[String]) -> Result<(), ValueError> {
 }
 
 fn one_name() -> ValueError {
+    let players = Player::ALL.map(|player| format!("\"{}\"", player.name())).join(", ");
     refusal(
         "must contain {{ ext }}: otherwise all formats would get the same name",
-        format!("the default is \"{DEFAULT_NAME}\""),
+        format!("the default is \"{DEFAULT_NAME}\"; for media players write one of {players}"),
     )
 }
 
 impl fmt::Debug for NameTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.get_template(NAME).map(|template| template.source().to_owned());
+        let text = self.env.get_template(NAME).map(|template| template.source().to_owned());
         f.debug_tuple("NameTemplate").field(&text.unwrap_or_default()).finish()
     }
 }

@@ -60,20 +60,22 @@ impl Overlay {
     }
 
     pub fn merge_parameters(&mut self, parameters: Map<String, Value>, line: usize) {
-        note("", &Value::Object(parameters.clone()), line, &mut self.lines);
+        note_lines("", &Value::Object(parameters.clone()), line, &mut self.lines);
         merge_map(&mut self.parameters, &parameters);
     }
 }
 
-fn note(path: &str, value: &Value, line: usize, lines: &mut BTreeMap<String, usize>) {
-    let mut each = |key: &str, inner: &Value| {
+fn note_lines(path: &str, value: &Value, line: usize, lines: &mut BTreeMap<String, usize>) {
+    let mut note_value = |key: &str, inner: &Value| {
         let path = join(path, key);
         lines.insert(path.clone(), line);
-        note(&path, inner, line, lines);
+        note_lines(&path, inner, line, lines);
     };
     match value {
-        Value::Object(map) => map.iter().for_each(|(key, inner)| each(key, inner)),
-        Value::Array(list) => list.iter().enumerate().for_each(|(number, inner)| each(&number.to_string(), inner)),
+        Value::Object(map) => map.iter().for_each(|(key, inner)| note_value(key, inner)),
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(number, inner)| note_value(&number.to_string(), inner));
+        }
         _ => {}
     }
 }

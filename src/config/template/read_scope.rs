@@ -52,11 +52,11 @@ impl Reader<'_> {
 /// Reads the settings of a source that templates depend on.
 pub(crate) fn user_of(section: &Section<'_>) -> TemplateUser {
     let value = |key: &str| section.table()?.get(key).map(Spanned::get_ref);
-    let said = |key: &str| value(key).and_then(DeValue::as_str).map(str::to_owned);
-    let capture = said("capture").and_then(|capture| Capture::build(&capture).ok());
+    let text = |key: &str| value(key).and_then(DeValue::as_str).map(str::to_owned);
+    let capture = text("capture").and_then(|capture| Capture::build(&capture).ok());
     TemplateUser {
-        source: said("name").or(said("folder")).or(said("manifest")).unwrap_or_default(),
-        template: said("template"),
+        source: text("name").or(text("folder")).or(text("manifest")).unwrap_or_default(),
+        template: text("template"),
         groups: capture.map(|capture| capture.groups()).unwrap_or_default(),
         has_rows: value("manifest").is_some(),
     }

@@ -38,42 +38,42 @@ pub fn parse(from: &str, text: &str, templates: &Templates) -> Result<Overlay, S
     let (top, errors) = DeTable::parse_recoverable(text);
     let wrong: Vec<Problem> = match errors.is_empty() {
         true => Vec::new(),
-        false => errors.iter().map(syntax).collect(),
+        false => errors.iter().map(syntax_problem).collect(),
     };
     if !wrong.is_empty() {
-        return Err(told(from, text, wrong));
+        return Err(join_problems(from, text, wrong));
     }
     let found = ProblemList::new(keys::check_sidecar(top.get_ref(), SIDECAR));
     let overlay = read(&Section::of_file(top.get_ref(), &found), from, text, templates);
     match found.into_inner() {
         problems if problems.is_empty() => Ok(overlay),
-        problems => Err(told(from, text, problems)),
+        problems => Err(join_problems(from, text, problems)),
     }
 }
 
-fn syntax(error: &toml::de::Error) -> Problem {
+fn syntax_problem(error: &toml::de::Error) -> Problem {
     let what = format!("this is not valid TOML: {}", error.message().replace('\n', ", "));
     Problem { span: error.span(), ..Problem::of_file(what) }.fix("see https://toml.io")
 }
 
 /// Joins the problems in one line, for the job and the log.
-fn told(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
+fn join_problems(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
-    let one = |problem: Problem| {
+    let describe = |problem: Problem| {
         let line = problem.span.map_or(1, |span| line_number(text, span.start));
         format!("{from}, line {line}: {} ({})", problem.what, problem.fix)
     };
-    problems.into_iter().map(one).collect::<Vec<_>>().join("; ")
+    problems.into_iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) -> Overlay {
     let mut overlay = Overlay::new(from);
     let line = |span: &std::ops::Range<usize>| line_number(written, span.start);
-    let named = file.get("template", |value| {
+    let template = file.get("template", |value| {
         text::find(templates, &text(value)?)
             .map_err(|ValueError { why, fix }| refusal(why, fix.replace("add ", "jobs.toml needs ")))
     });
-    overlay.template = named.map(|spot| spot.value.name().to_owned());
+    overlay.template = template.map(|spot| spot.value.name().to_owned());
     overlay.track = file.get("track", track).map(|spot| spot.value);
     overlay.channels = channels(file);
     overlay.outputs = outputs(file);
@@ -90,8 +90,8 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
         other => Err(wrong_type("a table", other, "write [parameters] and below it the interface's parameters")),
     });
     if parameters.exists() {
-        let (said, lines) = PlainParameters::read(&parameters, written);
-        overlay.merge_with_lines(said, lines);
+        let (plain, lines) = PlainParameters::read(&parameters, written);
+        overlay.merge_with_lines(plain, lines);
     }
     overlay
 }

@@ -166,8 +166,8 @@ impl Template {
             Ok(_) => {}
             Err(complaints) => {
                 // A text that did not render is null now and was reported already.
-                let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
-                let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
+                let reported: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
+                let news = complaints.iter().filter(|complaint| !reported.contains(&complaint.field));
                 wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
             }
         }
@@ -231,12 +231,12 @@ impl Inner {
 
     fn wrong(&self, key: &str, what: String, overlays: &[Overlay]) -> RenderWrong {
         // A missing value is reported at the overlay that set its table.
-        let whole = |lines: &BTreeMap<String, usize>| {
+        let line_of = |lines: &BTreeMap<String, usize>| {
             let tables = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
             tables.into_iter().find_map(|key| lines.get(key).copied())
         };
-        let said = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), whole(&overlay.lines)?)));
-        let (from, line) = match said {
+        let setter = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), line_of(&overlay.lines)?)));
+        let (from, line) = match setter {
             Some((from, line)) => (Some(from), line),
             None => (None, self.lines.get(key).copied().unwrap_or(0)),
         };
@@ -282,7 +282,13 @@ pub(crate) fn take_metadata(value: &mut Value) -> Map<String, Value> {
 /// Describes an error of the template engine in one line.
 pub(crate) fn explain(error: &Error) -> String {
     let kind = error.kind();
-    error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
+    let words = error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ");
+    match words.contains("`row.") {
+        true => {
+            format!("{words}: the cell is empty or the manifest has no such column; fill it, or add `| default('')`")
+        }
+        false => words,
+    }
 }
 
 /// Returns the error of a text that cannot render for any job, such as an unknown filter; `None` if it may render with

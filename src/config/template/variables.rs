@@ -40,9 +40,9 @@ pub struct Vars {
 pub(crate) const ROOTS: [&str; 13] =
     ["path", "name", "stem", "ext", "source", "folder", "dir", "language", "capture", "row", "media", "date", "env"];
 
-/// The variables of an output's name; `lang` and `ext` are those of the output.
-pub(crate) const NAME_ROOTS: [&str; 12] =
-    ["stem", "name", "source", "lang", "ext", "path", "folder", "dir", "capture", "row", "date", "env"];
+/// The variables of an output's name; `lang`, `sdh` and `ext` are those of the output.
+pub(crate) const NAME_ROOTS: [&str; 13] =
+    ["stem", "name", "source", "lang", "sdh", "ext", "path", "folder", "dir", "capture", "row", "date", "env"];
 
 const MEDIA: [&str; 3] = ["duration", "channels", "language"];
 

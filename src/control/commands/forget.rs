@@ -1,22 +1,24 @@
 //! Forgetting jobs of files that are gone: they are no longer listed and counted. Their rows stay in the store with
 //! what was bought, so that content that comes back costs nothing.
 
-use crate::blocking::within;
+use crate::blocking::{blocking, within};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ForgetPiece, ForgetQuery, Forgettable, JobSelector};
 use crate::domain::job::Job;
-use crate::domain::manifest_row::ManifestRow;
+use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
+use crate::manifests::passes::rows_naming::{NamedRecording, rows_naming};
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::Mount;
-use crate::source::recording_place::resolve_below;
+use crate::source::recording_place::{full_path, resolve_below};
 use crate::store::contract::Filter;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +62,7 @@ async fn forget_one(
         return Err(CommandRefusal::Declined(words));
     }
     if let Some(mount) = handler.mounts.get(&job.key.source) {
-        let is_named = job.row.as_deref().is_some_and(|row| is_listed(mount, row));
+        let is_named = is_named_by_row(mount, &job).await;
         mount.check_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays: {away}")))?;
         let looked = look(handler, mount, std::slice::from_ref(&job)).await;
         if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
@@ -141,6 +143,22 @@ async fn gone(
         }
     }
     Ok(gone)
+}
+
+/// Whether a row of a manifest names the job's recording now: then the row would add the job again.
+async fn is_named_by_row(mount: &Arc<Mount>, job: &Job) -> bool {
+    let Some(row) = job.row.as_deref().filter(|row| is_listed(mount, row)) else { return false };
+    if !mount.source().reads_manifests() {
+        return true;
+    }
+    let (mount, path) = (
+        Arc::clone(mount),
+        match &row.media {
+            RowMedia::File(path) => full_path(&mount.source().folder, path),
+            RowMedia::Url(url) => PathBuf::from(url.name()),
+        },
+    );
+    blocking(move || !rows_naming(&mount, &NamedRecording::from_path(&path)).is_empty()).await
 }
 
 /// Whether the manifest of a row still exists: then the row would add the job again. This blocks, but only for one

@@ -6,7 +6,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
-use crate::domain::stage::{JobEvent, Skip, Stage, StageKind};
+use crate::domain::stage::{JobEvent, Stage, StageKind};
 use crate::domain::zone::Zone;
 
 /// What a command does with a job in its present state.
@@ -113,7 +113,9 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
             Step::Take(JobEvent::Revived, cost)
         }
         // The job starts from the beginning: the subtitle may be gone, or the setting may have changed.
-        Stage::Skipped { why: Skip::Subtitled } => Step::Take(JobEvent::Grew { stamp: job.seen }, RetryCost::Nothing),
+        Stage::Skipped { why } if why.is_for_subtitles() => {
+            Step::Take(JobEvent::Grew { stamp: job.seen }, RetryCost::Nothing)
+        }
         // The kept result is read again: a later release may be able to read all of it. This buys nothing.
         Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived, RetryCost::Nothing),
         Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),

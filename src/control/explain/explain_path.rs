@@ -1,4 +1,4 @@
-//! Why a file is where it is, and what happens next: also of files that nobody transcribes.
+//! Explains a path: why its file is where it is, and what happens next. It also explains files that have no job.
 
 use super::facts::{before_a_job, facts};
 use super::row_lookup::{Ordered, find_rows};
@@ -9,7 +9,8 @@ use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
 use crate::domain::job::{Job, JobKey};
-use crate::domain::stage::{Skip, Stage};
+use crate::domain::path::RelPath;
+use crate::domain::stage::Stage;
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
@@ -22,10 +23,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Explains a path.
+/// Explains a path. Every path has an explanation.
 ///
 /// # Errors
-/// The store's: whatever the path is, there is something to say of it.
+/// Errors of the store.
 pub async fn explain(handler: &CommandHandler, place: &MediaAddress) -> Result<Explained, CommandRefusal> {
     let explained = without_scan(handler, place).await?;
     let scan = explained.source.as_ref().and_then(|source| scan_of(handler, source));
@@ -44,7 +45,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         facts: Vec::new(),
         scan: None,
     };
-    let located = handler.key(place.path()).await;
+    let located = manifest_mount(handler, place.path()).or(handler.key(place.path()).await);
     let own = match &located {
         Some((_, key)) => handler.store.find(key).await?,
         None => None,
@@ -60,7 +61,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         Some(job) => job.row.is_some().then(|| job.clone()),
     };
     if let Some(job) = job {
-        return of_row(handler, place, job, &rows).await;
+        return explain_row_job(handler, place, job, &rows).await;
     }
     let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().scans_recordings());
     if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
@@ -68,11 +69,11 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         return Ok(Explained { source, facts, ..found(PathRole::Listed, String::new(), row.next()) });
     }
     let Some((mount, key)) = located else {
-        if let Some(mount) = root(handler, place.path()) {
+        if let Some(mount) = mount_of_folder(handler, place.path()) {
             let (words, next) = ("the folder of a source", "`scribed explain` with a file below it explains that file");
             let (verdict, words, next) = match mount.check_now().await {
                 Ok(()) => (PathRole::Taken, words.to_owned(), next),
-                Err(away) => told_away(&away),
+                Err(away) => describe_away(&away),
             };
             let source = Some(mount.source().name.clone());
             return Ok(Explained { source, ..found(verdict, words, next) });
@@ -81,20 +82,24 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         return Ok(found(PathRole::Outside, handler.outside_message(place), next));
     };
     let source = mount.source();
-    let seen = look(mount, &key).await;
+    let seen = look_at(mount, &key).await;
     let job = own;
     let (verdict, words, next) = match handler.store.is_output(&key).await? {
-        true => (PathRole::PassedOver, whose(handler, mount, &key, &seen).await?, after(&Rule::OurOutput)),
-        false => told(&seen),
+        true => (
+            PathRole::PassedOver,
+            own_output_message(handler, mount, &key, &seen).await?,
+            next_after_rule(&Rule::OurOutput),
+        ),
+        false => describe_sight(&seen),
     };
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     let Some(job) = job else {
-        let is_coming = verdict == PathRole::Taken && matches!(seen, Seen::Entry(EntryKind::File, _));
+        let is_coming = verdict == PathRole::Taken && matches!(seen, Sight::Entry(EntryKind::File, _));
         let mut facts = if is_coming { before_a_job(handler, &key).await? } else { Vec::new() };
         facts.extend(rows.iter().map(Ordered::fact));
         return Ok(Explained { facts, ..explained });
     };
-    let next = taken_up(source, &job);
+    let next = next_scan_message(source, &job);
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
@@ -109,22 +114,22 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     })
 }
 
-/// Of a file that has the name of an output of ours: whether it is as scribed wrote it.
-async fn whose(
+/// Returns what is known of a file that has the name of an output: whether scribed wrote its content.
+async fn own_output_message(
     handler: &CommandHandler,
     mount: &Arc<Mount>,
     key: &JobKey,
-    seen: &Seen,
+    sight: &Sight,
 ) -> Result<String, CommandRefusal> {
-    let ours = Rule::OurOutput.to_string();
-    let Seen::Entry(EntryKind::File, _) = seen else { return Ok(ours) };
-    let Some(job) = handler.store.output_owner(key).await? else { return Ok(ours) };
-    let medium = MediaFile::below(mount, &key.path);
-    let name = medium.name().as_bytes().to_vec();
-    let Ok(found) = medium.hash().await else { return Ok(ours) };
+    let output_message = Rule::OurOutput.to_string();
+    let Sight::Entry(EntryKind::File, _) = sight else { return Ok(output_message) };
+    let Some(job) = handler.store.output_owner(key).await? else { return Ok(output_message) };
+    let media_file = MediaFile::below(mount, &key.path);
+    let name = media_file.name().as_bytes().to_vec();
+    let Ok(hash) = media_file.hash().await else { return Ok(output_message) };
     let written = job.outputs.iter().find(|output| output.name.as_bytes() == name);
-    if written.is_some_and(|output| output.hash == found) || job.placing.contains(&found) {
-        return Ok(ours);
+    if written.is_some_and(|output| output.hash == hash) || job.placing.contains(&hash) {
+        return Ok(output_message);
     }
     let of = format!("the recording {}", job.key.path);
     Ok(match written {
@@ -138,16 +143,16 @@ async fn whose(
     })
 }
 
-/// A file that a row of a manifest names.
-async fn of_row(
+/// Explains a path by the job of a manifest's row that names it, or named it.
+async fn explain_row_job(
     handler: &CommandHandler,
     place: &MediaAddress,
     job: Job,
     rows: &[Ordered],
 ) -> Result<Explained, CommandRefusal> {
     let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
-    let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
-    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.location()) {
+    let is_listed = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
+    let words = job.row.as_ref().filter(|_| !is_listed).map(|row| match (row.is_by_command(), row.location()) {
         (true, order) => format!("{order} names it"),
         (false, row) => format!("{row} named it when scribed last read the manifest; the row has changed since"),
     });
@@ -167,18 +172,19 @@ async fn of_row(
     })
 }
 
-/// Where the next scan takes up what has ended. Else the job itself says what happens next.
-fn taken_up(source: &Source, job: &Job) -> String {
+/// Says that the next scan continues a job that was skipped because of a subtitle, if the setting allows it now. Empty
+/// for all other jobs: their stage says what happens next.
+fn next_scan_message(source: &Source, job: &Job) -> String {
     match job.stage {
-        Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
+        Stage::Skipped { why } if why.is_for_subtitles() && source.existing == Existing::Transcribe => {
             "the next scan continues it: its source now has `existing = \"transcribe\"`".to_owned()
         }
         _ => String::new(),
     }
 }
 
-/// What stands at a path of a source.
-enum Seen {
+/// What is at a path of a source.
+enum Sight {
     Entry(EntryKind, FilterResult),
     BehindALink(PathBuf),
     Nothing,
@@ -186,64 +192,66 @@ enum Seen {
     Unknown(io::Error),
 }
 
-async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
+async fn look_at(mount: &Arc<Mount>, key: &JobKey) -> Sight {
     if let Err(away) = mount.check_now().await {
-        return Seen::SourceAway(away);
+        return Sight::SourceAway(away);
     }
     if let Storage::Bucket(bucket) = mount.storage() {
-        let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+        let relative_path = Path::new(OsStr::from_bytes(key.path.as_bytes()));
         return match bucket.stat(&key.path).await {
-            Ok(FileLook::File(_)) => Seen::Entry(EntryKind::File, filter_path(mount.source(), below, EntryKind::File)),
-            Ok(_) => Seen::Nothing,
-            Err(error) => Seen::Unknown(error),
+            Ok(FileLook::File(_)) => {
+                Sight::Entry(EntryKind::File, filter_path(mount.source(), relative_path, EntryKind::File))
+            }
+            Ok(_) => Sight::Nothing,
+            Err(error) => Sight::Unknown(error),
         };
     }
     let (source, path) = (Arc::clone(mount.source()), key.path.clone());
-    let looked = blocking(move || {
-        let below = Path::new(OsStr::from_bytes(path.as_bytes()));
-        let link = first_link(&source.folder, below);
+    let read = blocking(move || {
+        let relative_path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let link = first_link(&source.folder, relative_path);
         let full = full_path(&source.folder, &path);
         let meta = full.symlink_metadata().map_err(at(&full));
-        let chosen = |meta: std::fs::Metadata| {
+        let filtered = |meta: std::fs::Metadata| {
             let kind = EntryKind::from(meta.file_type());
-            (kind, filter_path_with_ignore_files(&source, below, kind))
+            (kind, filter_path_with_ignore_files(&source, relative_path, kind))
         };
-        (link, meta.map(chosen))
+        (link, meta.map(filtered))
     });
-    match looked.await {
-        (Some(link), _) => Seen::BehindALink(link),
-        (None, Ok((kind, choice))) => Seen::Entry(kind, choice),
+    match read.await {
+        (Some(link), _) => Sight::BehindALink(link),
+        (None, Ok((kind, filter_result))) => Sight::Entry(kind, filter_result),
         (None, Err(error)) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Seen::Nothing,
-            _ => Seen::Unknown(error),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Sight::Nothing,
+            _ => Sight::Unknown(error),
         },
     }
 }
 
-/// The first folder on the way to `path`, below `folder`, that is a link: scans do not go there.
+/// Returns the outermost folder of `path`, relative to `folder`, that is a symbolic link. Scans do not follow links.
 pub fn first_link(folder: &Path, path: &Path) -> Option<PathBuf> {
     let above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
     let is_link = |above: &&&Path| folder.join(above).symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     above.iter().rev().find(is_link).map(|above| above.to_path_buf())
 }
 
-fn told(seen: &Seen) -> (PathRole, String, &'static str) {
-    let by = |rule: &Rule, next| (PathRole::PassedOver, rule.to_string(), next);
-    match seen {
-        Seen::SourceAway(away) => told_away(away),
-        Seen::Nothing => {
+fn describe_sight(sight: &Sight) -> (PathRole, String, &'static str) {
+    let ignored = |rule: &Rule, next| (PathRole::PassedOver, rule.to_string(), next);
+    match sight {
+        Sight::SourceAway(away) => describe_away(away),
+        Sight::Nothing => {
             (PathRole::Missing, "there is no file at this path".to_owned(), "nothing, until there is a file")
         }
-        Seen::Unknown(error) => {
+        Sight::Unknown(error) => {
             (PathRole::Missing, format!("cannot access the file: {error}"), "the next scan tries again")
         }
-        Seen::BehindALink(link) => {
+        Sight::BehindALink(link) => {
             let rule = Rule::Below { folder: link.clone(), rule: Box::new(Rule::NotAFile(EntryKind::Link)) };
-            by(&rule, "nothing: scribed does not follow links; make the folder that the link leads to a source")
+            ignored(&rule, "nothing: scribed does not follow links; make the folder that the link leads to a source")
         }
-        Seen::Entry(kind, choice) => match (choice, kind) {
-            (FilterResult::PassedOver(rule), EntryKind::File) => by(rule, after(rule)),
-            (FilterResult::PassedOver(rule), _) => by(rule, "nothing"),
+        Sight::Entry(kind, filter_result) => match (filter_result, kind) {
+            (FilterResult::PassedOver(rule), EntryKind::File) => ignored(rule, next_after_rule(rule)),
+            (FilterResult::PassedOver(rule), _) => ignored(rule, "nothing"),
             (FilterResult::Taken, EntryKind::Folder) => (
                 PathRole::Taken,
                 "a folder that scribed scans".to_owned(),
@@ -257,7 +265,7 @@ fn told(seen: &Seen) -> (PathRole, String, &'static str) {
     }
 }
 
-fn told_away(away: &Away) -> (PathRole, String, &'static str) {
+fn describe_away(away: &Away) -> (PathRole, String, &'static str) {
     let next = match away.refused() {
         Some(_) => "nothing here: the installation that uses the folder transcribes its files",
         None => "nothing of this source changes until its folder is back",
@@ -265,8 +273,20 @@ fn told_away(away: &Away) -> (PathRole, String, &'static str) {
     (PathRole::Missing, away.to_string(), next)
 }
 
-/// The source whose folder this is, by whatever name.
-fn root<'a>(handler: &'a CommandHandler, path: &Path) -> Option<&'a Arc<Mount>> {
+/// Returns the source of manifests that reads the file at `path` as a manifest. It takes precedence over a source that
+/// scans the folder, because that one ignores manifests.
+fn manifest_mount<'a>(handler: &'a CommandHandler, path: &Path) -> Option<(&'a Arc<Mount>, JobKey)> {
+    handler.mounts.values().filter(|mount| mount.source().reads_manifests()).find_map(|mount| {
+        let source = mount.source();
+        let below = path.strip_prefix(&source.folder).ok()?;
+        let is_manifest = filter_path(source, below, EntryKind::File) == FilterResult::PassedOver(Rule::Manifest);
+        let path = RelPath::new(below.as_os_str().as_bytes());
+        is_manifest.then(|| (mount, JobKey { source: source.name.clone(), path }))
+    })
+}
+
+/// Returns the source whose folder `path` is, also if one of them is given by way of links.
+fn mount_of_folder<'a>(handler: &'a CommandHandler, path: &Path) -> Option<&'a Arc<Mount>> {
     let real = path.canonicalize().ok();
     handler.mounts.values().find(|mount| {
         let folder = &mount.source().folder;
@@ -274,7 +294,7 @@ fn root<'a>(handler: &'a CommandHandler, path: &Path) -> Option<&'a Arc<Mount>> 
     })
 }
 
-fn after(rule: &Rule) -> &'static str {
+fn next_after_rule(rule: &Rule) -> &'static str {
     match rule {
         Rule::Line { .. } => {
             "nothing; remove that line, or include the file again with a line !NAME in a .scribedignore nearer to \
@@ -285,7 +305,8 @@ fn after(rule: &Rule) -> &'static str {
     }
 }
 
-/// Patterns say what is usually wanted; the other rules say what can be done, or must not be.
+/// Whether `scribed add` takes a file in spite of this rule. It does for patterns, which say what a source usually
+/// wants; other rules say what must not or cannot be transcribed.
 pub fn can_be_overruled(rule: &Rule) -> bool {
     match rule {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,

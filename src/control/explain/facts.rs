@@ -1,4 +1,4 @@
-//! What keeps a job where it is, or says how it goes on, beside its own row. Each fact is one small function.
+//! The facts about a job: what holds it back, and how it continues. Each fact has its own small function.
 
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
@@ -13,10 +13,11 @@ use crate::pipeline::engine::NEW;
 use crate::source::metadata::sidecars;
 use crate::store::contract::StoreError;
 
-/// Of a job as it is told. What keeps it comes first, of that what lasts longest.
+/// Returns the facts about a job; none if the job has ended. Facts that hold the job back come first, and of these the
+/// one that lasts longest.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, StoreError> {
     if job.stage.is_end() {
         return Ok(Vec::new());
@@ -24,36 +25,36 @@ pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, 
     let group = job.route_key();
     let service = handler.routing.service_of(&group);
     let mut facts: Vec<JobFact> = [
-        no_daemon(handler),
-        frozen(handler, job).await,
-        removed(handler, job),
+        no_daemon_fact(handler),
+        unavailable_source(handler, job).await,
+        removed_service(handler, job),
         if is_pausable(job) { pause(handler, &job.key.source).await? } else { None },
         held(job),
         budget(job),
         window(job),
-        turn(handler, job),
-        person(job),
+        processing_order(handler, job),
+        persons_decision(job),
         outage(handler, job, service),
-        suspect(handler, job, service).await?,
-        limit(handler, job, service).await?,
+        list_scan(handler, job, service).await?,
+        running_limit(handler, job, service).await?,
         callback(handler, job),
-        beside(handler, &job.key).await.filter(|_| job.row.is_none() && is_before_its_create(job)),
+        sidecars_fact(handler, &job.key).await.filter(|_| job.row.is_none() && is_before_its_create(job)),
     ]
     .into_iter()
     .flatten()
     .collect();
-    let lasts = |fact: &JobFact| fact.until.map_or(i64::MAX, |until| until.0);
-    facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(lasts(fact))));
+    let end = |fact: &JobFact| fact.until.map_or(i64::MAX, |until| until.0);
+    facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(end(fact))));
     Ok(facts)
 }
 
-/// Of a file that its source takes, and that has no job yet.
+/// Returns the facts about a file that its source includes and that has no job yet.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn before_a_job(handler: &CommandHandler, key: &JobKey) -> Result<Vec<JobFact>, StoreError> {
     let pause = pause(handler, &key.source).await?.map(|fact| JobFact { holds: false, ..fact });
-    Ok([no_daemon(handler), pause, beside(handler, key).await].into_iter().flatten().collect())
+    Ok([no_daemon_fact(handler), pause, sidecars_fact(handler, key).await].into_iter().flatten().collect())
 }
 
 fn is_before_its_create(job: &Job) -> bool {
@@ -61,8 +62,8 @@ fn is_before_its_create(job: &Job) -> bool {
     matches!(job.stage.kind(), S::Found | S::Settled | S::Probed | S::Uploaded)
 }
 
-/// What lies beside it and has a say in how it is transcribed.
-async fn beside(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
+/// Returns the sidecars whose settings apply to the file, or that they cannot be read.
+async fn sidecars_fact(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
     let (folder, path) = (handler.mounts.get(&key.source)?.source().folder.clone(), key.path.clone());
     match blocking(move || sidecars::find(&folder, &path)).await {
         Ok(found) if found.is_empty() => None,
@@ -78,12 +79,12 @@ async fn beside(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
     }
 }
 
-/// What keeps a file, until something happens.
+/// Returns a fact that holds a file back, without a time at which it ends.
 pub fn blocking_fact(kind: FactKind, words: impl Into<String>, fix: Option<&str>) -> JobFact {
     JobFact { kind, words: words.into(), holds: true, until: None, fix: fix.map(str::to_owned) }
 }
 
-fn no_daemon(handler: &CommandHandler) -> Option<JobFact> {
+fn no_daemon_fact(handler: &CommandHandler) -> Option<JobFact> {
     let fix = "start `scribed run`, or `scribed once` for one pass";
     handler
         .running
@@ -91,8 +92,9 @@ fn no_daemon(handler: &CommandHandler) -> Option<JobFact> {
         .then(|| blocking_fact(FactKind::NoDaemon, "no daemon runs, so nothing happens by itself", Some(fix)))
 }
 
-/// What is at the service is awaited whatever became of its source.
-async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+/// Says that the source is not available. A job that is at the service, or waits for a duplicate, does not need its
+/// source.
+async fn unavailable_source(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     if matches!(job.stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Following) {
         return None;
     }
@@ -100,7 +102,7 @@ async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let (away, fix) = match handler.mounts.get(&job.key.source) {
         Some(mount) => {
             let away = mount.check_now().await.err()?;
-            // What is to be done is among those words then.
+            // A refusal names the other installation, and what to do about it.
             let fix = if away.refused().is_some() { "use the folder with one installation only" } else { back };
             (away.to_string(), fix)
         }
@@ -109,7 +111,7 @@ async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     Some(blocking_fact(FactKind::Frozen, format!("its source is not available: {away}"), Some(fix)))
 }
 
-fn removed(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+fn removed_service(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let service = handler.routing.service_of(&job.route_key()).clone();
     let fix = format!("add [services.{service}] to jobs.toml again, or `scribed cancel {}`", job.id);
     let words = format!("jobs.toml has no service `{service}` any more");
@@ -144,21 +146,21 @@ fn window(job: &Job) -> Option<JobFact> {
     Some(JobFact { until: job.due, ..blocking_fact(FactKind::Window, fault.words.clone(), Some(fix)) })
 }
 
-/// Its place among the others, until it is bought.
-fn turn(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
-    let standing = handler.mounts.get(&job.key.source)?.source().scheduling;
+/// Returns the place of the job in the processing order, until the job is bought.
+fn processing_order(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+    let scheduling = handler.mounts.get(&job.key.source)?.source().scheduling;
     if is_bought(job.stage.kind()) {
         return None;
     }
     let words = match job.bumped {
         Some(_) => "a person moved the job before all others".to_owned(),
-        None => format!("processing order: {}", standing.describe(job)),
+        None => format!("processing order: {}", scheduling.describe(job)),
     };
     let fix = job.bumped.is_none().then(|| format!("`scribed bump {}` processes it before all others", job.id));
     Some(JobFact { holds: false, ..blocking_fact(FactKind::Turn, words, fix.as_deref()) })
 }
 
-fn person(job: &Job) -> Option<JobFact> {
+fn persons_decision(job: &Job) -> Option<JobFact> {
     let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed);
     let fault = job.fault.as_ref().filter(asks).filter(|_| job.due.is_none())?;
     let id = job.id;
@@ -185,7 +187,7 @@ fn outage(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Option<
     ))
 }
 
-async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
+async fn list_scan(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
     if !matches!(job.stage.kind(), StageKind::Probed | StageKind::Uploaded) {
         return Ok(None);
     }
@@ -200,7 +202,11 @@ async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> 
     Ok(words.map(|words| blocking_fact(FactKind::Suspect, words, None)))
 }
 
-async fn limit(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
+async fn running_limit(
+    handler: &CommandHandler,
+    job: &Job,
+    service: &ServiceName,
+) -> Result<Option<JobFact>, StoreError> {
     let Some(engine) = handler.running.as_ref().and_then(|running| running.engines.of(service)) else {
         return Ok(None);
     };

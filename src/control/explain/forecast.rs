@@ -1,4 +1,4 @@
-//! What a pass would do about a file, as far as can be told without touching it.
+//! Forecasts what a pass would do with a file, without changing anything.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, KnownName};
@@ -14,39 +14,39 @@ use crate::source::metadata::file_look::FileLook;
 use crate::store::row_change::{RowChange, compare};
 use std::io;
 
-/// What becomes of a file that a source takes.
+/// What a pass would do with a file that a source includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forecast {
-    /// It would be sent: nobody has seen it yet.
+    /// It would be sent: it has no job yet.
     New,
-    /// It looks other than when it came to its end: it would be sent if its content is another.
+    /// It changed after its job ended: it would be sent if its content is new.
     Changed,
     /// It would be sent: its job is in the queue.
     OnTheWay,
-    /// It would be sent: its row was edited since it came to its end.
+    /// It would be sent: its row was edited after its job ended.
     Reordered,
-    /// Its row is waited with: the file that it names is not there yet.
+    /// Its row waits: the file that it names does not exist yet.
     Awaited,
-    /// Something was, or may have been, bought for it: it would be awaited and written.
+    /// A transcription was bought for it, or may have been: the result would be awaited and written.
     AtTheService,
-    /// It looks unfinished, or changed after it was transcribed: it is waited for.
+    /// It waits until it has not changed for `hold`: it looks unfinished, or changed after it was transcribed.
     Held,
     /// Its outputs are written.
     Done,
-    /// What its row names is not allowed by jobs.toml.
+    /// jobs.toml does not allow what its row names.
     NotAllowed,
-    /// Nothing would be done about it; why.
+    /// Nothing would be done, for this reason.
     Skipped(String),
 }
 
 impl Forecast {
-    /// Whether something would be sent for it.
+    /// Whether the file would be sent.
     pub fn is_sent(&self) -> bool {
         matches!(self, Self::New | Self::Changed | Self::OnTheWay | Self::Reordered)
     }
 }
 
-/// Foretells it from the file's job, if it has one, and from the file as it is.
+/// Returns the forecast of a file from its job, if it has one, and its stamp as it is now.
 pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
     let Some(job) = job else {
         return if stamp.size == 0 { Forecast::Skipped(EMPTY.to_owned()) } else { Forecast::New };
@@ -65,15 +65,15 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
         StageKind::Failed => Forecast::Skipped("failed before (`scribed retry` continues it)".to_owned()),
         StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` continues it)".to_owned()),
         StageKind::Skipped => match job.stage {
-            // Whatever took the file's place is gone: it is there again.
+            // The job ended because the file was not there. It is there again.
             Stage::Skipped { why } if why.ends_when_file_found() => Forecast::Changed,
             _ => Forecast::Skipped(reason(job)),
         },
     }
 }
 
-/// The same for what a row of a manifest orders. `looked`: what stands where its file should be; `None` for what the
-/// service fetches. `allowed`: whether the row may name it.
+/// Returns the forecast of a row of a manifest. `looked`: what is at the path of its file; `None` for an address that
+/// the service fetches. `allowed`: whether jobs.toml allows what the row names.
 pub fn forecast_row(
     job: Option<&Job>,
     row: &ManifestRow,
@@ -87,20 +87,20 @@ pub fn forecast_row(
     if !allowed && is_before_its_purchase {
         return Forecast::NotAllowed;
     }
-    let Some(job) = job else { return begun(Forecast::New, looked) };
+    let Some(job) = job else { return forecast_file(Forecast::New, looked) };
     let (now, seen) = (Timestamp(0), sight(looked).stamp());
     if let RowChange::Reordered(_) = compare(job, row, sight(looked), now, now) {
-        return begun(Forecast::Reordered, looked);
+        return forecast_file(Forecast::Reordered, looked);
     }
     match job.stage.kind() {
-        S::Found | S::Settled | S::Probed | S::Uploaded if seen.is_none() => begun(Forecast::OnTheWay, looked),
-        // The others need their file no more.
+        S::Found | S::Settled | S::Probed | S::Uploaded if seen.is_none() => forecast_file(Forecast::OnTheWay, looked),
+        // In the other stages the file is not needed any more.
         _ => forecast(Some(job), &seen.unwrap_or(job.seen)),
     }
 }
 
-/// What becomes of a row that begins, or goes on, with the file that it names.
-fn begun(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast {
+/// Returns `forecast` if the row's file can be read, or if it has no file; otherwise why the row cannot begin.
+fn forecast_file(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast {
     match looked {
         Some(Ok(FileLook::File(stamp))) if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
         None | Some(Ok(FileLook::File(_))) => forecast,
@@ -112,10 +112,11 @@ fn begun(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast 
 
 const EMPTY: &str = "the file is empty (0 bytes)";
 
-/// What is known of these names; in the same order.
+/// Returns what the queue knows of the files `keys`, whose sizes are `sizes`, in the same order. Without a size,
+/// `alike` is false.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn look_up(
     handler: &CommandHandler,
     keys: &[JobKey],
@@ -124,7 +125,7 @@ pub async fn look_up(
     let mut known = Vec::with_capacity(keys.len());
     for (number, key) in keys.iter().enumerate() {
         let (job, is_output) = (handler.store.find(key).await?, handler.store.is_output(key).await?);
-        // No job has the last number.
+        // A file without a job is compared with all jobs: no job has this number.
         let id = job.as_ref().map_or(JobId(u64::MAX), |job| job.id);
         let alike = match sizes.get(number) {
             Some(size) => handler.store.may_have_duplicate(*size, id).await?,
@@ -135,10 +136,10 @@ pub async fn look_up(
     Ok(known)
 }
 
-/// Whether these were bought already; in the same order.
+/// Returns for each purchase key whether it was bought already, in the same order.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn are_bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
     let mut bought = Vec::with_capacity(orders.len());
     for order in orders {

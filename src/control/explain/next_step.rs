@@ -9,22 +9,23 @@ use crate::domain::zone::Zone;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 
+/// What happens next to a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
     pub text: String,
-    /// The moment, where it is known; never a past one.
+    /// The time of the step, if it is known. It is never in the past.
     pub at: Option<Timestamp>,
-    /// What of the words says why, where that can be left out.
+    /// The part of the text that says why, if it can be left out.
     why: Option<String>,
 }
 
 impl NextStep {
-    /// In words that say it all.
+    /// Returns a step whose text has no part that can be left out.
     pub fn new(words: impl Into<String>, at: Option<Timestamp>) -> Self {
         Self { text: words.into(), at, why: None }
     }
 
-    /// The words without why, where that was said already.
+    /// Returns the text. Leaves the reason out if `is_said` says that it was printed already.
     pub fn after(&self, is_said: impl Fn(&str) -> bool) -> String {
         match self.why.as_deref().filter(|why| is_said(why)) {
             Some(why) => self.text.replacen(&format!(": {why}"), "", 1),
@@ -32,17 +33,18 @@ impl NextStep {
         }
     }
 
-    /// To this job, of which these facts are true; what keeps it comes first among them.
+    /// Returns the next step of a job. `facts` are in the order of [`facts`](super::facts::facts): what holds the job
+    /// back comes first.
     pub fn for_job(job: &Job, facts: &[JobFact], now: Timestamp, zone: Zone) -> Self {
         let has_daemon = !facts.iter().any(|fact| fact.kind == FactKind::NoDaemon);
-        let kept = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
-        let Some(due) = job.due else { return Self::new(ended(job), None) };
-        match kept {
+        let holding = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
+        let Some(due) = job.due else { return Self::new(step_without_due_time(job), None) };
+        match holding {
             Some(fact) => {
                 let then =
                     if has_daemon { "" } else { "; no daemon runs, so this needs `scribed run` or `scribed once`" };
                 let at = fact.until.filter(|until| *until > now && has_daemon);
-                let words = format!("{}{then}", kept_by(fact, now, zone));
+                let words = format!("{}{then}", step_held_by(fact, now, zone));
                 Self { text: words, at, why: Some(fact.words.clone()) }
             }
             None if !has_daemon => {
@@ -56,7 +58,7 @@ impl NextStep {
     }
 }
 
-fn ended(job: &Job) -> String {
+fn step_without_due_time(job: &Job) -> String {
     match job.stage.kind() {
         StageKind::Failed if job.is_unhandled_failure() => format!(
             "nothing by itself: `scribed retry {0}` continues it; `scribed acknowledge {0}` acknowledges the \
@@ -68,18 +70,18 @@ fn ended(job: &Job) -> String {
         }
         StageKind::Written if job.is_unhandled_shortfall() => {
             let id = job.id;
-            format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", otherwise(job))
+            format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", completion_commands(job))
         }
         StageKind::Written if job.is_incomplete() => {
-            format!("nothing: it was acknowledged with `scribed acknowledge`; {}", otherwise(job))
+            format!("nothing: it was acknowledged with `scribed acknowledge`; {}", completion_commands(job))
         }
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
         _ => "nothing by itself: it waits for a person's decision".to_owned(),
     }
 }
 
-/// How what is incomplete is done otherwise.
-fn otherwise(job: &Job) -> String {
+/// Names the commands that may complete the result of an incomplete job.
+fn completion_commands(job: &Job) -> String {
     let id = job.id;
     let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept result again, at no cost; "));
     let fresh =
@@ -87,7 +89,7 @@ fn otherwise(job: &Job) -> String {
     read.unwrap_or_default() + &fresh
 }
 
-fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
+fn step_held_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
     let by_itself = fact.until.filter(|until| *until > now).map(|until| zone.format_second(until));
     match fact.kind {
         FactKind::Pause => {
@@ -106,7 +108,7 @@ fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
     }
 }
 
-/// A fact as `--json` shows it.
+/// Returns a fact as `--json` shows it.
 pub fn fact(fact: &JobFact) -> Value {
     json!({
         "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::format),
@@ -153,7 +155,7 @@ mod tests {
         };
         let seen = |job: Job| Job { acknowledged: Some(Timestamp(2)), ..job };
         let all = [failed.clone(), seen(failed), written(None), seen(written(None)), written(Some("languages"))];
-        insta::assert_snapshot!(all.iter().map(ended).collect::<Vec<_>>().join("\n"), @r"
+        insta::assert_snapshot!(all.iter().map(step_without_due_time).collect::<Vec<_>>().join("\n"), @r"
         nothing by itself: `scribed retry 7` continues it; `scribed acknowledge 7` acknowledges the failure
         nothing by itself: `scribed retry 7` continues it
         nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs

@@ -1,4 +1,4 @@
-//! What the rows of manifests order for a recording, for whoever explains it.
+//! The rows of manifests that name a recording, with their jobs, for explanations.
 
 use super::facts::blocking_fact;
 use crate::blocking::blocking;
@@ -23,43 +23,44 @@ pub struct Ordered {
     /// The source of its manifest.
     pub source: SourceName,
     pub row: NamingRow,
-    /// The job that it has, as far as it was taken in as it is.
+    /// The job of the row; `None` if the queue has no job for the row as it is now.
     pub job: Option<Job>,
-    /// Whether its file is not there yet.
+    /// Whether its file does not exist yet.
     pub is_awaited: bool,
-    /// Why nothing is done about it before the configuration is another.
+    /// Why the configuration does not allow what the row names.
     pub denied: Option<String>,
 }
 
-/// The rows of all manifests that name what lies at this path, or this address. The manifests are read for it.
+/// Reads all manifests, and returns the rows that name this path or address. Manifests that cannot be read count as
+/// empty.
 ///
 /// # Errors
-/// The store's. What cannot be read names nothing.
+/// Errors of the store.
 pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Ordered>, StoreError> {
-    let mut all = Vec::new();
+    let mut ordered = Vec::new();
     for mount in handler.mounts.values().filter(|mount| mount.source().reads_manifests()) {
         if mount.check_now().await.is_err() {
             continue;
         }
-        let (theirs, path) = (Arc::clone(mount), path.to_owned());
-        let found = blocking(move || {
-            let found = rows_naming(&theirs, &NamedRecording::from_path(&path)).into_iter();
-            found.map(|one| (seen(&theirs, &one), one)).collect::<Vec<_>>()
+        let (shared_mount, path) = (Arc::clone(mount), path.to_owned());
+        let naming_rows = blocking(move || {
+            let naming_rows = rows_naming(&shared_mount, &NamedRecording::from_path(&path)).into_iter();
+            naming_rows.map(|naming| (check_file(&shared_mount, &naming), naming)).collect::<Vec<_>>()
         });
-        for ((is_awaited, denied), naming) in found.await {
+        for ((is_awaited, denied), naming) in naming_rows.await {
             let source = mount.source().name.clone();
             let job = match &naming.row {
                 Ok(row) => job_of(handler, &source, row).await?,
                 Err(_) => None,
             };
-            all.push(Ordered { source, row: naming, job, is_awaited, denied });
+            ordered.push(Ordered { source, row: naming, job, is_awaited, denied });
         }
     }
-    Ok(all)
+    Ok(ordered)
 }
 
-/// Whether the file of a row is not there yet, and why the row may not name it.
-fn seen(mount: &Mount, naming: &NamingRow) -> (bool, Option<String>) {
+/// Returns whether the file of a row does not exist yet, and why the configuration does not allow the row to name it.
+fn check_file(mount: &Mount, naming: &NamingRow) -> (bool, Option<String>) {
     match naming.row.as_ref().map(|row| look_for_file(mount, row)) {
         Ok(Ok(looked)) => (sight(looked.as_ref()) == RowSight::Nothing, None),
         Ok(Err(denied)) => (false, Some(denied.describe(mount.source()))),
@@ -77,13 +78,13 @@ async fn job_of(handler: &CommandHandler, source: &SourceName, row: &ManifestRow
     Ok(None)
 }
 
-/// Whether a job is that of a row, as it is now.
+/// Whether a job is the job of a row as the row is now.
 pub fn is_job_of(job: &Job, row: &ManifestRow) -> bool {
     job.row.as_ref().is_some_and(|known| known.requests_same_as(row))
 }
 
 impl Ordered {
-    /// As it is told beside what it is to its source.
+    /// Returns the fact that the row names the recording.
     pub fn fact(&self) -> JobFact {
         let NamingRow { manifest, number, row: order, receipt } = &self.row;
         let place = format!("row {number} of {manifest} (source {})", self.source);
@@ -118,7 +119,7 @@ impl Ordered {
         }
     }
 
-    /// What happens next to it while it has no job.
+    /// Says what happens next to the row while it has no job.
     pub fn next(&self) -> &'static str {
         match &self.row.row {
             Ok(_) => {

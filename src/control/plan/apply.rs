@@ -84,8 +84,12 @@ pub async fn admit<'s>(
     }
     let Some(chosen) = listed.context.plan_allowlist else { return Ok(left_out) };
     let wanted = chosen.listing();
-    for lists in listed.lists.iter().filter(|lists| wanted.contains(&lists.mount().source().name)) {
-        lists.once(listed.context).await?;
+    for lists in listed.lists {
+        match wanted.contains(&lists.mount().source().name) {
+            true => drop(lists.once(listed.context).await?),
+            // The plan has none of its rows, so none of them is bought and none needs to be read.
+            false => drop(lists.mount().manifest_hold().set(None)),
+        }
     }
     if !wanted.is_empty() {
         check_rows(file, &listed, &mut left_out).await?;

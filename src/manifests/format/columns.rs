@@ -171,7 +171,7 @@ impl<'r> Reader<'r> {
             match name.as_str() {
                 "template" => row.template = self.ok_or_report(column, self.template(text)).map(str::to_owned),
                 "language" | "languages" => {
-                    row.languages = self.ok_or_report(column, languages(text)).unwrap_or_default()
+                    row.languages = self.ok_or_report(column, languages(text)).unwrap_or_default();
                 }
                 "vocabulary" => row.vocabulary = self.ok_or_report(column, words(text)).unwrap_or_default(),
                 "output" => {

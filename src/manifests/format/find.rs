@@ -11,7 +11,7 @@ use crate::domain::path::RelPath;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use crate::source::filter::builtin::{ignored, is_leftover};
-use crate::source::filter::own_outputs::is_own_json;
+use crate::source::filter::own_outputs::{is_own_json, is_own_table};
 use crate::source::metadata::file_look::open;
 use crate::source::mount::disk::Disk;
 use crate::source::recording_place::resolve_below;
@@ -92,10 +92,14 @@ pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
     manifests.pattern.is_match(below) && !is_receipt(name) && ignored(name, false).is_none() && kind(below).is_some()
 }
 
-/// Whether the file is the `.json` output of a recording in the same folder; an output is a JSON object, a manifest a
-/// list.
+/// Whether the file is an output of a recording in the same folder: a `.json` with scribed's provenance, or a table of
+/// words or the like.
 fn is_output(path: &RootedPath) -> bool {
-    kind(path.below()) == Some(ManifestFormat::Json) && is_own_json(path)
+    match kind(path.below()) {
+        Some(ManifestFormat::Json) => is_own_json(path),
+        Some(ManifestFormat::Csv | ManifestFormat::Tsv | ManifestFormat::Jsonl) => is_own_table(path),
+        None => false,
+    }
 }
 
 /// Whether `name` is that of a receipt, which is never read as a manifest.

@@ -68,9 +68,7 @@ impl SourceManifests {
         };
         self.record_receipt(manifest, draft.end().await);
         if is_first {
-            if context.plan_allowlist.is_none() {
-                self.end_removed_rows(context, manifest, &named).await?;
-            }
+            self.end_removed_rows(context, manifest, &named).await?;
             let RowCounts { rows, wrong, repeated, awaited, .. } = sum;
             let encoding = form.encoding.name();
             tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, encoding, "scribed has read a manifest");
@@ -212,6 +210,10 @@ impl SourceManifests {
         let seen = item.seen();
         let key = context.plan_allowlist.and_then(|chosen| planned_key(chosen, source, row, seen)).unwrap_or(key);
         named.add(&key);
+        if context.plan_allowlist.is_some() {
+            // Rows that the plan left out may give this row's job another name than without the plan.
+            candidates(source, row).iter().for_each(|key| named.add(key));
+        }
         if let Some(chosen) =
             context.plan_allowlist.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row)))
         {

@@ -36,7 +36,7 @@ pub enum RowResult<'i> {
 }
 
 /// The columns that are added after those of the manifest, each with the prefix [`OURS`].
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "row",
     "state",
     "reason",
@@ -51,6 +51,7 @@ const COLUMNS: [&str; 14] = [
     "fault",
     "since",
     "missing",
+    "parts",
 ];
 
 /// How many names are tried if other programs' files have the receipt's name.
@@ -186,6 +187,7 @@ impl Draft {
         set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
         set("since", timestamps::format(job.since));
         set("missing", job.missing_names().unwrap_or_default());
+        set("parts", job.outcomes().unwrap_or_default());
     }
 
     /// Lists the outputs, relative to the manifest's folder if they are below it.

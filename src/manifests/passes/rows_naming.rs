@@ -4,7 +4,7 @@ use crate::domain::job::Stamp;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::path::RelPath;
 use crate::manifests::format::columns::{ColumnContext, names, parse_row};
-use crate::manifests::format::find::{RECEIPT, find, read};
+use crate::manifests::format::find::{RECEIPT, find, is_receipt, read};
 use crate::manifests::format::record::RowError;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
@@ -95,7 +95,7 @@ fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &Nam
 /// Returns the receipt that was written last: its name has a number if another program's file has the first name.
 fn receipt(manifest: &Path) -> Option<PathBuf> {
     let start = [manifest.file_name()?.as_bytes(), RECEIPT.as_bytes()].concat();
-    let is_one = |name: &OsStr| name.as_bytes().starts_with(&start) && name.as_bytes().ends_with(b"csv");
+    let is_one = |name: &OsStr| name.as_bytes().starts_with(&start) && is_receipt(name);
     let entries = manifest.parent()?.read_dir().ok()?.flatten().filter(|entry| is_one(&entry.file_name()));
     let written = entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
     written.max().map(|(_, path)| path)

@@ -1,7 +1,8 @@
 //! Puts an accepted text into a result, in place of what was recognised; all else in the result stays as it is. Pure.
 
 use super::align::{align, read_lines};
-use crate::captions::{Cue, read_cues, srt, vtt};
+use super::cues::{ReadCues, caption_format, read_cues};
+use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::result_out::{Joined, Utterances};
@@ -20,7 +21,7 @@ pub enum Unusable {
     NoResult(String),
     #[error("is not text in UTF-8")]
     NotText,
-    #[error("is a {0}, and scribed accepts txt, srt, vtt and json")]
+    #[error("is a {0}, and scribed accepts txt, srt, vtt, ass, ttml and json")]
     Format(&'static str),
 }
 
@@ -31,11 +32,13 @@ pub struct Applied {
     pub words: usize,
     /// The number of words with a recognised time; all, where the text has times of its own.
     pub recognised: usize,
+    /// The first line of captions that cannot be read, from 1, and the number of such lines.
+    pub unread: Option<(usize, usize)>,
 }
 
 /// Whether a file of this format can be accepted.
 pub fn is_acceptable(format: Format) -> bool {
-    matches!(format, Format::Txt | Format::Srt | Format::Vtt | Format::Json)
+    matches!(format, Format::Txt | Format::Json) || caption_format(format).is_some()
 }
 
 /// Puts a text into a result. `heard` is what was recognised; the times of both are those of the recording.
@@ -46,26 +49,33 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
     if text.trim().is_empty() {
         return Err(Unusable::Empty);
     }
-    match format {
-        Format::Json => own_answer(text).map(|raw| Applied { raw, words: 0, recognised: 0 }),
-        Format::Txt => {
-            let aligned = align(&read_lines(text), heard);
-            let raw = with_transcription(raw, &transcription(&aligned.utterances, &heard.languages, &[]));
-            Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised })
-        }
-        Format::Srt | Format::Vtt => {
-            let cues = read_cues(text);
-            if cues.is_empty() {
-                return Err(Unusable::NoCues);
-            }
-            let language = heard.languages.first().cloned().unwrap_or_default();
-            let utterances: Vec<Utterance> = cues.iter().map(|cue| utterance(cue, &language)).collect();
-            let words = utterances.iter().map(|utterance| utterance.words.len()).sum();
-            let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
-            Ok(Applied { raw, words, recognised: words })
-        }
-        other => Err(Unusable::Format(other.ext())),
+    match (format, caption_format(format)) {
+        (Format::Json, _) => own_answer(text).map(|raw| Applied { raw, words: 0, recognised: 0, unread: None }),
+        (Format::Txt, _) => apply_text(raw, heard, text),
+        (_, Some(captions)) => apply_captions(raw, heard, read_cues(text, captions)),
+        (other, None) => Err(Unusable::Format(other.ext())),
     }
+}
+
+fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unusable> {
+    let aligned = align(&read_lines(text), heard);
+    if aligned.words == 0 {
+        return Err(Unusable::Empty);
+    }
+    let raw = with_transcription(raw, &transcription(&aligned.utterances, &heard.languages, &[]));
+    Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised, unread: None })
+}
+
+fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {
+    let ReadCues { cues, unread } = read;
+    if cues.is_empty() {
+        return Err(Unusable::NoCues);
+    }
+    let language = heard.languages.first().cloned().unwrap_or_default();
+    let utterances: Vec<Utterance> = cues.iter().map(|cue| utterance(cue, &language)).collect();
+    let words = utterances.iter().map(|utterance| utterance.words.len()).sum();
+    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
+    Ok(Applied { raw, words, recognised: words, unread })
 }
 
 /// Returns the answer of a service, for a text that stands for a purchase.
@@ -207,8 +217,9 @@ mod tests {
             (said.transcript().text(), said.transcript().utterances[0].start),
             ("put right by hand".into(), 1.0)
         );
-        let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(_, file)| read_cues(file)).collect();
-        assert_eq!(subtitles, vec![read_cues(file); 2]);
+        let cues = |text: &str, format| read_cues(text, caption_format(format).unwrap()).cues;
+        let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
+        assert_eq!(subtitles, vec![cues(file, Format::Srt); 2]);
     }
 
     #[test]

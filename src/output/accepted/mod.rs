@@ -3,6 +3,7 @@
 
 mod align;
 mod apply;
+mod cues;
 
 pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
 

@@ -1,6 +1,7 @@
 //! Logs what services bill beyond the reservations: one line for many files, not one for each.
 
 use crate::domain::charge::Charge;
+use crate::domain::count::count;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::AudioAmount;
@@ -42,7 +43,7 @@ impl Excess {
         let Self { files, reserved, billed, most } = self;
         let most =
             most.as_ref().map(|(name, by)| format!("; most for {name}: {} more", hours(*by))).unwrap_or_default();
-        format!("{} billed for {files} files, {} reserved{most}", hours(*billed), hours(*reserved))
+        format!("{} billed for {}, {} reserved{most}", hours(*billed), count(*files, "file"), hours(*reserved))
     }
 }
 

@@ -15,7 +15,7 @@ impl BudgetGate {
         let setting = over.limit.setting();
         if over.exceeds_whole_limit() {
             return format!(
-                "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that setting, then `scribed reload`; other jobs continue"
+                "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that setting (a daemon reads it at `scribed reload`), or end the job with `scribed cancel`; other jobs continue"
             );
         }
         let again = match (over.fits_at(), over.limit.period) {

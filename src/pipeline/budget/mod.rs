@@ -1,4 +1,4 @@
-//! Limits what may be bought: budgets, the recordings of a plan, and bills above what was reserved. The store keeps
+//! Limits what may be bought: budgets, the recordings of a plan, the limits of a pass, and bills above what was reserved. The store keeps
 //! the sums and checks the limits. `reserve.rs` reserves before the upload and once more right before the create;
 //! `release.rs` wakes jobs that fit when a reservation was released; `bills.rs` logs what services bill beyond that;
 //! `deferral.rs` remembers the jobs that were refused.
@@ -6,6 +6,7 @@
 mod bills;
 mod deferral;
 mod describe;
+pub(crate) mod pass_limits;
 pub(crate) mod plan_allowlist;
 mod release;
 mod reserve;
@@ -20,6 +21,7 @@ use crate::domain::stage::AudioAmount;
 use crate::domain::zone::Zone;
 use crate::pipeline::budget::bills::ExcessLog;
 use crate::pipeline::budget::deferral::Refused;
+use crate::pipeline::budget::pass_limits::PassLimits;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::rooted_path::RootedPath;
 use futures_util::future::BoxFuture;
@@ -44,6 +46,8 @@ pub struct BudgetGate {
     excess: ExcessLog,
     /// The recordings of a plan, if a person has chosen by a plan what may be bought.
     chosen: OnceLock<PlanAllowlist>,
+    /// What a person limits for this pass.
+    pass: OnceLock<PassLimits>,
 }
 
 impl BudgetGate {
@@ -58,6 +62,7 @@ impl BudgetGate {
             awaited: AtomicBool::new(false),
             excess: ExcessLog::default(),
             chosen: OnceLock::new(),
+            pass: OnceLock::new(),
         }
     }
 
@@ -111,9 +116,32 @@ impl BudgetGate {
         self.chosen.get()
     }
 
-    /// Whether a job may go on: there is no plan, or the plan has it.
+    /// Limits what this process buys. Only the first call counts.
+    pub fn limit_pass(&self, limits: PassLimits) {
+        drop(self.pass.set(limits));
+    }
+
+    /// The limits of this pass, if a person has set any.
+    pub fn pass_limits(&self) -> Option<&PassLimits> {
+        self.pass.get()
+    }
+
+    /// Whether a job may go on: there is no plan, or the plan has it, and the limits of the pass select it.
     pub fn allows(&self, job: &Job) -> bool {
         self.allowlist().is_none_or(|chosen| chosen.allows(job))
+            && self.pass_limits().is_none_or(|limits| limits.selects(job))
+    }
+
+    /// Whether only some recordings are chosen for this process: by a plan, or by their paths.
+    pub fn is_selective(&self) -> bool {
+        self.allowlist().is_some() || self.pass_limits().is_some_and(|limits| limits.only.is_some())
+    }
+
+    /// Whether a job is among the chosen recordings, whatever its state.
+    pub fn names(&self, job: &Job) -> bool {
+        let only = self.pass_limits().and_then(|limits| limits.only.as_ref());
+        self.allowlist().is_none_or(|chosen| chosen.names(&job.key))
+            && only.is_none_or(|only| only.has(&job.key, job.row.as_deref()))
     }
 
     /// Returns every limit as it is now.

@@ -32,7 +32,7 @@ impl Engine {
     }
 
     /// Claims as many jobs of a stage as there is room for, and returns whether jobs wait for others that come before
-    /// them in the budget order. Jobs that a plan does not name stay leased until this process ends: their rows do
+    /// them in the budget order. Jobs that a plan does not name, or that a limit of the pass holds back, stay leased until this process ends: their rows do
     /// not change, and the next process finds them as they were.
     pub(super) async fn claim(
         &self,
@@ -54,14 +54,19 @@ impl Engine {
             };
             let (allowed, passed_over): (Vec<_>, Vec<_>) =
                 batch.claimed.into_iter().partition(|claim| budget_gate.allows(&claim.job));
-            claims.extend(allowed);
-            if passed_over.is_empty() {
+            let admits = |claim: &Claimed| budget_gate.pass_limits().is_none_or(|limits| limits.admits(&claim.job));
+            let (admitted, beyond): (Vec<_>, Vec<_>) = allowed.into_iter().partition(admits);
+            claims.extend(admitted);
+            if passed_over.is_empty() && beyond.is_empty() {
                 return Ok(OrderedClaims { claimed: claims, waits_for_others: batch.waits_for_others });
             }
             // A job whose lease cannot be renewed, because a person took the job meanwhile or for another reason, is
             // claimed again.
-            let leases: Vec<Lease> = passed_over.iter().map(|claim| claim.lease).collect();
+            let leases: Vec<Lease> = passed_over.iter().chain(&beyond).map(|claim| claim.lease).collect();
             let _ = store.renew(&leases, now.saturating_add(FOR_EVER)).await;
+            if let Some(limits) = budget_gate.pass_limits() {
+                limits.hold_back(beyond.iter().map(|claim| claim.lease));
+            }
         }
     }
 

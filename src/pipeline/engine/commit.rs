@@ -163,6 +163,9 @@ impl Engine {
 
     pub(super) fn apply_event(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
         self.observe_event(&job, &event);
+        if let Some(limits) = self.parts().budget_gate.pass_limits() {
+            limits.note_event(&job, &event);
+        }
         match &event {
             JobEvent::Fetched { audio } => self.parts().budget_gate.record_bill(&job, audio, now),
             JobEvent::Written { .. } => self.log_writable(&job),
@@ -265,6 +268,7 @@ impl Engine {
         if !self.owns(&job.route_key()) {
             self.parts().passing.pass();
         }
+        self.admit_next_held(job).await?;
         self.count_end(job);
         self.log_end(job);
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.wake_deferred().await?
@@ -274,6 +278,23 @@ impl Engine {
             self.parts().passing.pass();
         }
         if kind.is_end() { self.check_file_at_end(job).await } else { Ok(()) }
+    }
+
+    /// Releases a job that the limit of the pass holds back, if this job does not buy now. It may belong to another
+    /// engine.
+    async fn admit_next_held(&self, job: &Job) -> Result<(), StoreError> {
+        let parts = self.parts();
+        let Some(limits) = parts.budget_gate.pass_limits() else { return Ok(()) };
+        let mut next = limits.note_commit(job);
+        while let Some(lease) = next {
+            if parts.store.renew(&[lease], parts.clock.now()).await?.is_empty() {
+                self.nudge();
+                parts.passing.pass();
+                return Ok(());
+            }
+            next = limits.next_held(); // a person took the job meanwhile
+        }
+        Ok(())
     }
 
     /// Wakes jobs that a budget refused: a job that reaches one of these stages may release a part of its

@@ -60,8 +60,10 @@ fn log_written(job: &Job) {
     let (id, source, path) = (job.id, &job.key.source, &job.key.path);
     let outputs = job.outputs.iter().map(crate::domain::job::Output::display_name).collect::<Vec<_>>().join(", ");
     let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
-    let charge = job.charges.last();
-    let billed_seconds = charge.and_then(Charge::amount).map(seconds);
+    // A round without a charge uses what an earlier round bought.
+    let charge = job.charges.last().filter(|charge| charge.round == job.round);
+    let reused = job.charges.last().filter(|charge| charge.round != job.round).map(|_| 0);
+    let billed_seconds = charge.and_then(Charge::amount).or(reused).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
     let without = job.missing_names().map(tracing::field::display);
     let unread = job.unread();

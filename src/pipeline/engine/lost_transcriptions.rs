@@ -11,7 +11,7 @@ use crate::domain::job::Job;
 use crate::domain::names::TranscriptionId;
 use crate::domain::token::{PurchaseKey, Token};
 use crate::pipeline::recovery::list_scan::ScanFault;
-use crate::pipeline::recovery::lost_transcription::{LostTranscription, selection_hash};
+use crate::pipeline::recovery::lost_transcription::{LostTranscription, judge_lost};
 use crate::pipeline::recovery::unknown_create::by_token;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl Engine {
         }
         let scanned = self.listing(parts, missed - lag).await;
         let now = self.parts().clock.now();
-        match selection_hash(job, bought, scanned.as_deref(), gone, now) {
+        match judge_lost(job, bought, scanned.as_deref(), gone, now) {
             Ok(event) => {
                 if self.log_limit.has_line("another id", self.parts().clock.now()) {
                     tracing::warn!(job = %job.id, lost = %bought.1, "the service lists the transcription of a job under another id; scribed continues with that one");

@@ -6,6 +6,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::pipeline::manifest_holds;
 use crate::pipeline::windows;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
@@ -69,8 +70,20 @@ impl Engine {
         let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
         let exhausted = self.parts().budget_gate.exhausted(now);
         let is_exhausted = |job: &Job| job.stage.kind() == StageKind::Probed && exhausted.covers(&job.key.source);
-        let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
-        let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_exhausted(job);
+        // All manifests that can be read were read before a pass may end.
+        let held = manifest_holds::held(&self.parts().mounts, &*self.parts().clock);
+        let is_off = |source: &SourceName| {
+            pauses.for_source(source, now).is_some() || windows.contains_key(source) || held.contains_key(source)
+        };
+        // A pass does not wait for the next day of a budget: it would spend the budgets of two.
+        let waits_for_budget = |job: &Job| {
+            let is_refused = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget);
+            is_refused && job.due.is_some_and(|due| due > now)
+        };
+        let rests = |job: &Job| {
+            let is_shut = WorkKind::rests_when_paused(job) && is_off(&job.key.source);
+            is_shut || is_exhausted(job) || waits_for_budget(job)
+        };
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {

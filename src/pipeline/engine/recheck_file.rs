@@ -45,7 +45,9 @@ impl Engine {
 /// Whether a change of its file makes the job start over.
 fn is_about_a_file(job: &Job) -> bool {
     match &job.stage {
-        Stage::Skipped { why } => matches!(why, Skip::Empty | Skip::Subtitled | Skip::NoSound | Skip::Holes),
+        Stage::Skipped { why } => {
+            matches!(why, Skip::Empty | Skip::Subtitled | Skip::SubtitledInside | Skip::NoSound | Skip::Holes)
+        }
         stage => stage.is_end(),
     }
 }

@@ -28,7 +28,7 @@ pub enum LostTranscription {
 ///
 /// # Errors
 /// [`LostTranscription`].
-pub fn selection_hash(
+pub fn judge_lost(
     job: &Job,
     bought: (&PurchaseKey, &TranscriptionId),
     scanned: Result<&BTreeMap<Token, ListItem>, &ScanFault>,
@@ -101,15 +101,15 @@ mod tests {
 
     fn seek(walked: Result<&BTreeMap<Token, ListItem>, &ScanFault>) -> Result<JobEvent, LostTranscription> {
         let gone = Fault::new(FaultKind::Gone, "404", NOW);
-        selection_hash(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
+        judge_lost(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
     }
 
-    fn is_fault(selection_hash: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
-        matches!(selection_hash, Err(LostTranscription::Fault(fault)) if fault.kind == *kind)
+    fn is_fault(judged: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
+        matches!(judged, Err(LostTranscription::Fault(fault)) if fault.kind == *kind)
     }
 
-    fn is_unread(selection_hash: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
-        matches!(selection_hash, Err(LostTranscription::Unread(fault)) if fault.kind == *kind)
+    fn is_unread(judged: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
+        matches!(judged, Err(LostTranscription::Unread(fault)) if fault.kind == *kind)
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::stage::StageKind;
+use crate::media::subtitle_tracks::subtitle_tracks;
 use crate::permission_errors::describe_error;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
@@ -15,7 +17,7 @@ use crate::source::filter::own_outputs;
 use crate::source::filter::own_outputs::is_own_subtitle;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
-use crate::store::contract::Store;
+use crate::store::contract::{Filter, Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -32,6 +34,18 @@ pub struct ForeignSubtitles {
 }
 
 impl ForeignSubtitles {
+    /// Returns the subtitles that have none of these contents.
+    async fn without(self, mount: &Mount, contents: &BTreeSet<Hash>) -> Vec<RelPath> {
+        let mut others = Vec::new();
+        for path in self.paths {
+            let read = MediaFile::in_folder(mount, &self.folder, &path).hash().await;
+            if !read.is_ok_and(|hash| contents.contains(&hash)) {
+                others.push(path);
+            }
+        }
+        others
+    }
+
     /// Whether each of the subtitles has one of these contents. A file that cannot be read has none of them.
     pub async fn all_are(&self, mount: &Mount, contents: &BTreeSet<Hash>) -> bool {
         for path in &self.paths {
@@ -93,6 +107,21 @@ impl FoundSubtitles {
     }
 }
 
+/// Whether a recording contains subtitles as tracks of its own, in its language or in an unknown one, and its source
+/// heeds them. A file that cannot be read has none: what reads it next says why. Blocks.
+pub fn contains_subtitles(path: &RootedPath, source: &Source, job: &Job) -> bool {
+    if source.existing == Existing::Transcribe || !job.outputs.is_empty() {
+        return false;
+    }
+    let of_row = job.row.as_deref().and_then(|row| row.languages.first());
+    let language = of_row.or(source.language.as_ref());
+    let tracks = path.open().and_then(|file| {
+        let size = file.metadata()?.len();
+        subtitle_tracks(&file, size)
+    });
+    tracks.is_ok_and(|tracks| tracks.iter().any(|track| track.may_be_in(language.map(String::as_str))))
+}
+
 pub async fn exclude_ours(
     store: &dyn Store,
     mount: &Mount,
@@ -116,15 +145,43 @@ pub async fn exclude_ours(
             return Err(Fault::new(FaultKind::Unreadable, words, now));
         }
     };
-    let mut paths = Vec::new();
-    for path in found {
-        let key = JobKey { path: name_in_queue(job, &path), ..job.key.clone() };
-        if !store.is_output(&key).await.map_err(|error| store_fault(&error, now))? {
-            paths.push(path);
-        }
+    let fault = |error| store_fault(&error, now);
+    let mut paths = without_outputs(store, job, found).await.map_err(fault)?;
+    if !paths.is_empty() {
+        // Another job for the same recording may be writing its outputs: the queue does not have them yet.
+        let pending = pending_contents(store, job).await.map_err(fault)?;
+        let files = ForeignSubtitles { folder: folder.clone(), paths };
+        paths = files.without(mount, &pending).await;
+        // It may have ended meanwhile.
+        paths = without_outputs(store, job, paths).await.map_err(fault)?;
     }
     let none = paths.is_empty() || are_all_ours(mount, &folder, paths.clone()).await;
     Ok((!none).then_some(ForeignSubtitles { folder, paths }))
+}
+
+/// Returns those of the files that are no outputs which the queue has.
+async fn without_outputs(store: &dyn Store, job: &Job, files: Vec<RelPath>) -> Result<Vec<RelPath>, StoreError> {
+    let mut others = Vec::new();
+    for path in files {
+        let key = JobKey { path: name_in_queue(job, &path), ..job.key.clone() };
+        if !store.is_output(&key).await? {
+            others.push(path);
+        }
+    }
+    Ok(others)
+}
+
+/// Returns the contents that other jobs of the source are writing now.
+async fn pending_contents(store: &dyn Store, job: &Job) -> Result<BTreeSet<Hash>, StoreError> {
+    let mut filter = Filter { stages: vec![StageKind::Fetched], after: None, limit: 256 };
+    let mut contents = BTreeSet::new();
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(contents) };
+        filter.after = Some(last.id);
+        let others = jobs.iter().filter(|other| other.key.source == job.key.source && other.id != job.id);
+        contents.extend(others.flat_map(|other| other.placing.iter().copied()));
+    }
 }
 
 /// Returns the name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.

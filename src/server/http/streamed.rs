@@ -6,6 +6,8 @@ use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
@@ -97,14 +99,29 @@ impl StreamedJson {
         if self.result.is_none() { Ok(self.before) } else { Err(self) }
     }
 
-    /// Returns the whole JSON, piece by piece. If the file has become shorter, fewer than
-    /// [`total_bytes`](StreamedJson::total_bytes) bytes come.
+    /// Returns the whole JSON, piece by piece. If the file has become shorter, the stream ends with an error, so that
+    /// nobody takes what came for the whole.
     pub fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let ends = |bytes: Vec<u8>| stream::iter([Ok(Bytes::from(bytes))]);
-        let stored = self.result.map(|StoredResult { file, len }| {
-            ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE)
-        });
+        let stored = self.result.map(StoredResult::into_stream);
         ends(self.before).chain(stream::iter(stored).flatten()).chain(ends(self.after))
+    }
+}
+
+impl StoredResult {
+    fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+        let Self { file, len } = self;
+        let left = Arc::new(AtomicU64::new(len));
+        let counter = Arc::clone(&left);
+        let pieces = ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE);
+        let pieces = pieces.inspect(move |piece| {
+            let read = piece.as_ref().map_or(0, |piece| piece.len() as u64);
+            counter.fetch_sub(read, Ordering::Relaxed);
+        });
+        let is_short = async move { left.load(Ordering::Relaxed) > 0 };
+        let shorter = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file of a result has become shorter");
+        let end = stream::once(is_short).flat_map(move |is_short| stream::iter(is_short.then(|| Err(shorter()))));
+        pieces.chain(end)
     }
 }
 
@@ -123,6 +140,18 @@ mod tests {
 
     fn record(result: Option<Box<RawValue>>) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&serde_json::json!({ "id": 1, "result": result, "status": "done" }))
+    }
+
+    #[tokio::test]
+    async fn a_result_that_became_shorter_ends_the_stream_with_an_error() {
+        let large = serde_json::to_vec(&vec!["word"; 200_000]).unwrap();
+        let stored = stored(&large).unwrap();
+        stored.file.set_len(2 * SMALL / 3).unwrap();
+        let streamed = StreamedJson::from_result(Some(stored), record).unwrap().into_bytes().unwrap_err();
+        let pieces: Vec<io::Result<Bytes>> = streamed.into_stream().collect().await;
+        let first = pieces.iter().position(Result::is_err).unwrap();
+        assert_eq!(pieces[first].as_ref().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(pieces.len(), first + 2, "only the end of the JSON comes after it, which nobody reads");
     }
 
     #[tokio::test]

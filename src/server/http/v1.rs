@@ -396,7 +396,7 @@ fn refuse(message: String) -> Refused {
 }
 
 fn fault(words: &str) -> Refused {
-    tracing::error!(words, "a first-version request has parameters that the service cannot convert");
+    tracing::error!(words, "the service could not answer a first-version request");
     error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 

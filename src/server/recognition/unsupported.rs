@@ -391,7 +391,10 @@ mod tests {
             result["translation"] = json!(Envelope { results: Some(json!([french, english])), ..envelope });
             result["transcription"] = json!({ "full_transcript": "hello", "utterances": [{ "text": "hello" }] });
             let delivered: Delivered = serde_json::from_value(result).unwrap();
-            assert_eq!(delivered.missing(&request), foreseen.missing);
+            let parts = delivered.parts(&request);
+            let missing: Vec<MissingPart> =
+                parts.iter().filter_map(crate::domain::missing_enrichment::RequestedPart::as_missing).collect();
+            assert_eq!(missing, foreseen.missing);
         }
         assert!(join_names(&foreseen.missing).ends_with("summarization, translation fr"));
         assert_eq!(foreseen.refused, ["pii_redaction must be false: this service cannot redact yet"]);

@@ -15,6 +15,9 @@ const ENDINGS: [&str; 2] = [".srt", ".vtt"];
 /// Words that may stand in a subtitle's name besides a language code, between the recording's stem and the ending.
 const FLAGS: [&str; 8] = ["forced", "sdh", "cc", "hi", "default", "foreign", "full", "auto"];
 
+/// The words that say that a subtitle shows only signs and speech in other languages.
+const FORCED: [&str; 2] = ["forced", "foreign"];
+
 /// Names of languages that stand in for a language code.
 const LANGUAGES: [&str; 24] = [
     "english",
@@ -142,7 +145,8 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether a file name is that of a subtitle of `recording`: for `talk.mp4` these are `talk.srt`, `talk.en.srt`,
-/// `talk.pt-BR.forced.vtt` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording.
+/// `talk.pt-BR.sdh.vtt` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording, nor
+/// `talk.en.forced.srt`, which shows only what is not in the language of the recording.
 pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
     let Some(stem) = ending(subtitle) else { return false };
     let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
@@ -151,7 +155,8 @@ pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
         (rest.is_empty() || rest[0] == b'.').then_some(rest)
     });
     let Some(suffix) = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok()) else { return false };
-    suffix.split('.').skip(1).all(is_language_or_flag)
+    let is_forced = |part: &str| FORCED.iter().any(|flag| part.eq_ignore_ascii_case(flag));
+    suffix.split('.').skip(1).all(|part| is_language_or_flag(part) && !is_forced(part))
 }
 
 fn is_language_or_flag(part: &str) -> bool {
@@ -176,7 +181,7 @@ mod tests {
             "talk.srt",
             "talk.SRT",
             "talk.en.srt",
-            "talk.en.forced.srt",
+            "talk.en.cc.srt",
             "talk.pt-BR.vtt",
             "talk.eng.sdh.srt",
             "talk.mp4.srt",
@@ -187,6 +192,9 @@ mod tests {
         assert!(its.iter().all(|name| of(name)), "{:?}", its.iter().find(|name| !of(name)));
         let others = [
             "talk2.srt",
+            "talk.en.forced.srt",
+            "talk.Forced.srt",
+            "talk.foreign.vtt",
             "talk.part2.srt",
             "talk.txt",
             "talk.2.srt",

@@ -1,5 +1,6 @@
 //! Recognises scribed's outputs by the provenance that they contain: a queue that was lost does not know them.
 
+use crate::domain::format::Format;
 use crate::domain::path::RelPath;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::file_look::open;
@@ -25,6 +26,24 @@ pub fn is_own_subtitle(folder: &RootedPath, subtitle: &RelPath) -> bool {
 /// Whether a `.json` contains scribed's provenance. A file that cannot be read counts as having none. Blocks.
 pub fn is_own_json(path: &RootedPath) -> bool {
     end_of(path).is_ok_and(|text| json_has_provenance(&text))
+}
+
+/// Whether a `.csv`, `.tsv` or `.jsonl` is a table that scribed writes of a result: those have the same columns everywhere,
+/// and name no recording. A file that cannot be read counts as none. Blocks.
+pub fn is_own_table(path: &RootedPath) -> bool {
+    start_of(path).is_ok_and(|start| has_own_columns(&start))
+}
+
+/// Whether a table begins with the columns of an output.
+fn has_own_columns(start: &[u8]) -> bool {
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let (line, own) = (line.trim_end(), |columns: &[&str], separator: &str| columns.join(separator));
+    let is_header = |columns: &[&str]| line == own(columns, ",") || line == own(columns, "\t");
+    // The first columns of an object; a manifest's object names a recording before anything else.
+    let is_object = line.starts_with("{\"start\":") && line.contains(",\"end\":") && line.contains(",\"speaker\":");
+    Format::ALL.iter().map(|format| format.columns()).any(|columns| !columns.is_empty() && is_header(columns))
+        || is_object
 }
 
 /// Whether the start of a `.vtt` contains scribed's provenance note.

@@ -46,12 +46,12 @@ impl Away {
 pub(super) struct Availability {
     /// Serialises the checks.
     turn: tokio::sync::Mutex<()>,
-    found: Mutex<Found>,
+    last_check: Mutex<LastCheck>,
     away: watch::Sender<Option<Away>>,
 }
 
 #[derive(Default)]
-struct Found {
+struct LastCheck {
     disks: Option<Arc<Disks>>,
     at: Option<Uptime>,
 }
@@ -59,16 +59,16 @@ struct Found {
 impl Availability {
     /// The disks below the folder; `None` before the first check.
     pub(super) fn disks(&self) -> Option<Arc<Disks>> {
-        self.found().disks.clone()
+        self.last_check().disks.clone()
     }
 
     /// Discards the last result: the next caller checks again.
     pub(super) fn expire(&self) {
-        self.found().at = None;
+        self.last_check().at = None;
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_check(&self) -> MutexGuard<'_, LastCheck> {
+        self.last_check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,11 +94,11 @@ impl Mount {
         }
         let turn = self.availability.turn.lock().await;
         // The caller before may have checked for all that waited.
-        if self.is_fresh() { Ok(()) } else { self.look_in_turn(&turn).await }
+        if self.is_fresh() { Ok(()) } else { self.check_in_turn(&turn).await }
     }
 
     fn is_fresh(&self) -> bool {
-        let at = self.availability.found().at;
+        let at = self.availability.last_check().at;
         at.is_some_and(|at| self.clock.uptime().since(at) < self.storage.fresh_for())
     }
 
@@ -109,7 +109,7 @@ impl Mount {
     /// [`Away`].
     pub async fn check_now(&self) -> Result<(), Away> {
         let turn = self.availability.turn.lock().await;
-        self.look_in_turn(&turn).await
+        self.check_in_turn(&turn).await
     }
 
     /// Checks whether conclusions may be drawn from what was just read. A folder is checked again: its share may have
@@ -124,9 +124,9 @@ impl Mount {
         }
     }
 
-    async fn look_in_turn(&self, _turn: &tokio::sync::MutexGuard<'_, ()>) -> Result<(), Away> {
-        let looked = self.storage.look(&*self.clock).await;
-        self.note(looked)
+    async fn check_in_turn(&self, _turn: &tokio::sync::MutexGuard<'_, ()>) -> Result<(), Away> {
+        let result = self.storage.look(&*self.clock).await;
+        self.record_check(result)
     }
 
     /// Checks whether a file may be written into the folder now: it is available and, as far as known, no bare mount
@@ -140,8 +140,8 @@ impl Mount {
             return Err(away); // whoever asks in turn learns when that is over
         }
         // The disks are not looked up again: they change rarely, and the next asynchronous check finds a change.
-        self.tell(folder.look_here().map(drop))?;
-        if folder.is_bare_here() { Err(self.bare()) } else { Ok(()) }
+        self.log_change(folder.look_here().map(drop))?;
+        if folder.is_bare_here() { Err(self.bare_folder()) } else { Ok(()) }
     }
 
     /// Checks that a file missing in the folder is really gone: the folder is available, and it is either known or not
@@ -158,12 +158,12 @@ impl Mount {
         let _turn = self.availability.turn.lock().await;
         match folder.is_bare(&*self.clock).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(self.bare()),
-            Err(stranger) => self.note(Err(stranger)),
+            Ok(true) => Err(self.bare_folder()),
+            Err(unknown) => self.record_check(Err(unknown)),
         }
     }
 
-    fn bare(&self) -> Away {
+    fn bare_folder(&self) -> Away {
         let why =
             "is empty, and scribed never saw a file in it: it may be the mount point of a share that is not mounted";
         self.away_because(why.to_owned(), None)
@@ -189,20 +189,20 @@ impl Mount {
         }
     }
 
-    fn note(&self, looked: Result<Disk, UnknownFolder>) -> Result<(), Away> {
-        if let Ok(disk) = looked {
+    fn record_check(&self, result: Result<Disk, UnknownFolder>) -> Result<(), Away> {
+        if let Ok(disk) = result {
             let below = self.real().as_deref().map(table::below).unwrap_or_default();
-            let mut found = self.availability.found();
-            found.disks = Some(Arc::new(Disks::new(disk, &below)));
-            found.at = Some(self.clock.uptime());
+            let mut last_check = self.availability.last_check();
+            last_check.disks = Some(Arc::new(Disks::new(disk, &below)));
+            last_check.at = Some(self.clock.uptime());
         }
-        self.tell(looked.map(drop))
+        self.log_change(result.map(drop))
     }
 
     /// Logs once when the folder goes away and once when it is back.
-    fn tell(&self, looked: Result<(), UnknownFolder>) -> Result<(), Away> {
+    fn log_change(&self, result: Result<(), UnknownFolder>) -> Result<(), Away> {
         let (name, folder) = (&self.source().name, &self.source().folder);
-        match looked {
+        match result {
             Ok(()) => {
                 let mut before = None;
                 self.availability.away.send_if_modified(|away| {
@@ -220,9 +220,9 @@ impl Mount {
                 }
                 Ok(())
             }
-            Err(stranger) => {
-                let why = stranger.to_string();
-                let refused = if let UnknownFolder::Refused(refused) = stranger { Some(refused) } else { None };
+            Err(unknown) => {
+                let why = unknown.to_string();
+                let refused = if let UnknownFolder::Refused(refused) = unknown { Some(refused) } else { None };
                 let waits = refused.as_ref().is_some_and(|refused| refused.waits.is_some());
                 let away = self.away_because(why, refused);
                 self.availability.expire();

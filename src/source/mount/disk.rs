@@ -81,7 +81,7 @@ impl Disk {
 
     /// Returns a file's stamp. Properties that cannot be relied on are 0, so that stamps can be compared as a whole.
     pub fn stamp(self, meta: &Metadata) -> Stamp {
-        self.relied_on(Stamp {
+        self.without_unreliable_parts(Stamp {
             size: meta.len(),
             mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
             ctime_ns: nanos(meta.ctime(), meta.ctime_nsec()),
@@ -92,7 +92,7 @@ impl Disk {
     /// Like [`Disk::stamp`], for a file that was looked up by its name in an open folder.
     pub fn stamp_of(self, stat: &Stat) -> Stamp {
         let part = |part| i64::try_from(part).unwrap_or(0); // below a thousand million
-        self.relied_on(Stamp {
+        self.without_unreliable_parts(Stamp {
             size: u64::try_from(stat.st_size).unwrap_or(0),
             mtime_ns: nanos(stat.st_mtime, part(stat.st_mtime_nsec)),
             ctime_ns: nanos(stat.st_ctime, part(stat.st_ctime_nsec)),
@@ -100,7 +100,7 @@ impl Disk {
         })
     }
 
-    fn relied_on(self, stamp: Stamp) -> Stamp {
+    fn without_unreliable_parts(self, stamp: Stamp) -> Stamp {
         Stamp {
             ctime_ns: if self == Self::Remote { 0 } else { stamp.ctime_ns },
             inode: if matches!(self, Self::Honest | Self::Local) { stamp.inode } else { 0 },
@@ -156,8 +156,8 @@ impl Disks {
 
     /// Returns the network mounts inside a local folder: they bring no events.
     pub fn shares(&self) -> Vec<PathBuf> {
-        let those = self.below.iter().filter(|(_, disk)| disk.is_network() && !self.root.is_network());
-        those.map(|(at, _)| at.clone()).collect()
+        let network_mounts = self.below.iter().filter(|(_, disk)| disk.is_network() && !self.root.is_network());
+        network_mounts.map(|(at, _)| at.clone()).collect()
     }
 }
 

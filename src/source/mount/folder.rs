@@ -115,7 +115,7 @@ impl MountedFolder {
     pub(super) async fn release(&self, clock: &dyn Clock) {
         let (claim, wall) = (Arc::clone(self.claim()), clock.wall());
         if self.works.get().is_some() {
-            self.ask(clock, move || claim.release(wall)).await.ok();
+            self.run_with_timeout(clock, move || claim.release(wall)).await.ok();
         }
     }
 
@@ -124,7 +124,7 @@ impl MountedFolder {
     pub(super) async fn look(&self, clock: &dyn Clock) -> Result<Disk, UnknownFolder> {
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.known());
         let (claim, at) = (Arc::clone(self.claim()), ClaimMoment { uptime: clock.uptime(), wall: clock.wall() });
-        let asked = self.ask(clock, move || {
+        let asked = self.run_with_timeout(clock, move || {
             let looked = look(&folder, known.as_ref());
             let looked = match looked {
                 Ok(disk) => claim.check_or_acquire(known.as_ref(), at).map(|answer| (disk, answer)),
@@ -158,7 +158,7 @@ impl MountedFolder {
     /// Whether the folder is empty. Call once at a time.
     pub(super) async fn is_bare(&self, clock: &dyn Clock) -> Result<bool, UnknownFolder> {
         let folder = self.source.folder.clone();
-        self.ask(clock, move || is_bare(&folder)).await
+        self.run_with_timeout(clock, move || is_bare(&folder)).await
     }
 
     /// Distrusts the service: what another installation bought for this folder is found in the service's list only.
@@ -173,26 +173,26 @@ impl MountedFolder {
     }
 
     /// Runs a file system access that may hang, with a time-out. Call once at a time.
-    async fn ask<T: Send + 'static>(
+    async fn run_with_timeout<T: Send + 'static>(
         &self,
         clock: &dyn Clock,
-        ask: impl FnOnce() -> T + Send + 'static,
+        access: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, UnknownFolder> {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return Ok(ask()); // so that a simulation is the same every time
+            return Ok(access()); // so that a simulation is the same every time
         }
         if self.hangs.swap(true, Ordering::AcqRel) {
             return Err(no_answer());
         }
         let hangs = Arc::clone(&self.hangs);
-        let asking = crate::blocking::spawn(move || {
-            let answer = ask();
+        let task = crate::blocking::spawn(move || {
+            let answer = access();
             hangs.store(false, Ordering::Release);
             answer
         });
         tokio::select! {
             biased;
-            answer = asking => answer.map_err(|_| no_answer()),
+            answer = task => answer.map_err(|_| no_answer()),
             () = clock.sleep(ANSWERS_WITHIN) => Err(no_answer()),
         }
     }
@@ -200,14 +200,15 @@ impl MountedFolder {
     /// Identifies the folder by its marker and records it, unless that is done. Returns false if nothing changed.
     /// Blocks.
     pub(super) fn mark(&self) -> bool {
-        let (folder, was) = (&self.source.folder, self.known());
-        if was.is_some() && !marker::is_blank(folder) {
+        let (folder, previous) = (&self.source.folder, self.known());
+        if previous.is_some() && !marker::is_blank(folder) {
             return false;
         }
-        let was = was.or_else(|| self.claim().foreign_marker_id());
+        let previous = previous.or_else(|| self.claim().foreign_marker_id());
         self.claim().note_marker_creation();
-        let learnt = marker::identify(folder, was.as_ref()).and_then(|known| self.memory.save(&known).map(|()| known));
-        match learnt {
+        let identified =
+            marker::identify(folder, previous.as_ref()).and_then(|known| self.memory.save(&known).map(|()| known));
+        match identified {
             Ok(known) => {
                 *lock(&self.known) = Some(known);
                 true

@@ -37,7 +37,7 @@ pub struct FolderMemory {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct FolderRecord {
     /// A record of another folder under the same source name does not apply.
     folder: RelPath,
     known: FolderIdentity,
@@ -75,15 +75,15 @@ impl FolderMemory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(explain_state_at(&self.file))?,
         };
-        let kept: Kept = serde_json::from_slice(&bytes)?;
-        Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
+        let record: FolderRecord = serde_json::from_slice(&bytes)?;
+        Ok((record.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(record.known))
     }
 
     /// Returns the folder that a source of this name had and its identity; `None` if there is no readable record.
     pub fn load_recorded(state: &Path, source: &SourceName) -> Option<(RelPath, FolderIdentity)> {
         let bytes = fs::read(Self::new(state, source, Path::new("")).file).ok()?;
-        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
-        Some((kept.folder, kept.known))
+        let record: FolderRecord = serde_json::from_slice(&bytes).ok()?;
+        Some((record.folder, record.known))
     }
 
     /// Copies the records of a renamed source to its new name. Durable when it returns.
@@ -109,8 +109,8 @@ impl FolderMemory {
     /// # Errors
     /// The error of the file system.
     pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
-        let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
-        let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;
+        let record = FolderRecord { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
+        let finished = saved_file::write(&self.file, "tmp", &record, Durability::Synced)?;
         crash_points::point(Point::FolderBegun);
         finished.rename(&self.file).and_then(RenamedFile::sync).map_err(explain_state_at(&self.file))?;
         crash_points::point(Point::FolderKept);
@@ -157,7 +157,7 @@ pub enum UnknownFolder {
 /// # Errors
 /// [`UnknownFolder`].
 pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), UnknownFolder> {
-    let away = |error: io::Error| UnknownFolder::Away(words(&explain_error(error, &folder.join(MARKER))));
+    let away = |error: io::Error| UnknownFolder::Away(describe(&explain_error(error, &folder.join(MARKER))));
     let meta = fs::metadata(folder).map_err(away)?;
     if !meta.is_dir() {
         return Err(UnknownFolder::Away("is not a folder".to_owned()));
@@ -188,10 +188,10 @@ pub fn is_blank(folder: &Path) -> bool {
     read(folder).is_ok_and(|id| id.as_deref() == Some(""))
 }
 
-fn words(error: &io::Error) -> String {
+fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "does not exist".to_owned(),
-        _ if is_no_file(error) => format!(
+        _ if is_not_regular_file(error) => format!(
             "has no usable marker: {MARKER} in it is a link, a folder or another special file; remove it, and \
              create an empty file {MARKER} there"
         ),
@@ -207,7 +207,7 @@ fn words(error: &io::Error) -> String {
 pub fn identify(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<FolderIdentity> {
     match read(folder)? {
         Some(id) if !id.is_empty() => Ok(FolderIdentity::Marker(id)),
-        _ => match fill(folder, was) {
+        _ => match write_id(folder, was) {
             Ok(id) => Ok(FolderIdentity::Marker(id)),
             Err(error) if is_read_only(&error) => table::identity(folder).map(FolderIdentity::FileSystem).ok_or(error),
             Err(error) => Err(error),
@@ -216,7 +216,7 @@ pub fn identify(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<Folde
 }
 
 /// Whether an error means that something other than a regular file has the marker's name.
-pub(crate) fn is_no_file(error: &io::Error) -> bool {
+pub(crate) fn is_not_regular_file(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO))
 }
 
@@ -234,8 +234,8 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<String>> {
 }
 
 /// Opens the marker. A link, folder or pipe of that name is refused.
-pub(crate) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
-    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+pub(crate) fn open(folder: &Path, access: OFlags) -> Result<File, Errno> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
     let is_file = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
     if is_file { Ok(file) } else { Err(Errno::ISDIR) }
@@ -244,22 +244,22 @@ pub(crate) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
 /// Reads the id from an open marker.
 fn id_in(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
-    file.take(LONGEST_ID).read_to_end(&mut text)?;
+    file.take(MAX_ID_BYTES).read_to_end(&mut text)?;
     Ok(id_of(&text))
 }
 
-const LONGEST_ID: u64 = 200;
+const MAX_ID_BYTES: u64 = 200;
 
 /// Returns the id in a marker's text: its first line.
 pub(crate) fn id_of(text: &[u8]) -> String {
-    let text = &text[..text.len().min(LONGEST_ID as usize)];
+    let text = &text[..text.len().min(MAX_ID_BYTES as usize)];
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(line).trim().to_owned()
 }
 
 /// Writes an id into a missing or empty marker and returns it. Processes that do so at the same time all return the id
 /// of the first. A crash may leave the marker empty: then the next call fills it.
-fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
+fn write_id(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
     let file = open(folder, OFlags::RDWR | OFlags::CREATE)?;
     // Without locks a race cannot be excluded: then a person has to confirm the folder.
     let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);

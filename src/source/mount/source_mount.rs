@@ -37,7 +37,7 @@ pub struct Mount {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) memory: FolderMemory,
     /// The record of the folder for outputs (`place`), if it is a separate one.
-    placed: Option<FolderMemory>,
+    output_memory: Option<FolderMemory>,
     beside: ExistingSubtitles,
     bags: Bags,
     pub(super) scans: ScanSchedule,
@@ -58,7 +58,7 @@ impl Mount {
         look: FolderLook,
     ) -> Self {
         let memory = FolderMemory::new(state, &source.name, &source.folder);
-        let placed = source.output_folder.as_ref().map(|place| {
+        let output_memory = source.output_folder.as_ref().map(|place| {
             // No source has a line break in its name.
             let name = SourceName::new(format!("{}\nplace", source.name));
             FolderMemory::new(state, &name, place)
@@ -78,7 +78,7 @@ impl Mount {
             manifest_hold: ManifestHold::default(),
             source,
             memory,
-            placed,
+            output_memory,
             clock,
         }
     }
@@ -135,7 +135,7 @@ impl Mount {
     /// # Errors
     /// Why not, in words.
     pub fn check_output_folder(&self) -> Result<(), String> {
-        let (Some(memory), Some(place)) = (&self.placed, &self.source.output_folder) else { return Ok(()) };
+        let (Some(memory), Some(place)) = (&self.output_memory, &self.source.output_folder) else { return Ok(()) };
         let shown = place.display();
         let failed = |error: io::Error| format!("cannot write outputs to {shown}: {}", describe_error(&error, place));
         if let Some(known) = memory.load().map_err(failed)? {
@@ -205,15 +205,15 @@ impl Mount {
 
     /// Returns the disk of a file, as [`Mount::disks`]; a file outside the folder counts as in the folder.
     pub fn disk_of_path(&self, path: &RootedPath) -> Disk {
-        self.on(&path.below_folder(&self.source.folder).unwrap_or_default())
+        self.disk_of_relative(&path.below_folder(&self.source.folder).unwrap_or_default())
     }
 
     /// Returns the disk of a path below the folder, as [`Mount::disks`].
     pub fn disk_at(&self, path: &RelPath) -> Disk {
-        self.on(Path::new(OsStr::from_bytes(path.as_bytes())))
+        self.disk_of_relative(Path::new(OsStr::from_bytes(path.as_bytes())))
     }
 
-    fn on(&self, path: &Path) -> Disk {
+    fn disk_of_relative(&self, path: &Path) -> Disk {
         self.availability.disks().map_or(Disk::Remote, |disks| disks.disk_of(path))
     }
 

@@ -30,19 +30,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A lease ends after this many missed signs of life.
-const MISSED: u32 = 3;
+const MISSED_SIGNS: u32 = 3;
 
 /// How long another installation may take over a marker that was emptied while this run worked there: installations
 /// look for their folders every half minute.
-const YIELDS: Duration = Duration::from_secs(70);
+const YIELD_TIME: Duration = Duration::from_secs(70);
 
 /// How long a claim waits on a file system without locks: two installations may have written at the same moment, and
 /// the later write stands.
-const TWO_WRITES: Duration = Duration::from_secs(3);
+const WRITE_RACE_WAIT: Duration = Duration::from_secs(3);
 
 /// How often a claim is retried after other writers changed the marker: the sources of a run may claim a folder at the
 /// same moment.
-const OVERTAKEN: u32 = 8;
+const CLAIM_ATTEMPTS: u32 = 8;
 
 /// The intervals by which a run works in a folder.
 #[derive(Debug, Clone, Copy)]
@@ -81,14 +81,14 @@ pub struct Claim {
 }
 
 struct Inner {
-    kept: Kept,
+    kept: ClaimRecord,
     held: bool,
     /// The count of signs of life in the marker, and when the last one was seen or given.
     sign: (u64, Option<Uptime>),
     closed_until: Option<Uptime>,
     /// The content of a marker that cannot be written, with which the run decided to go on.
     accepted: Option<String>,
-    is_told: bool,
+    is_warned: bool,
     /// The claim was released and is not taken up again by this run.
     ended: bool,
 }
@@ -96,7 +96,7 @@ struct Inner {
 /// The claim's record in the state directory.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct ClaimRecord {
     /// A record of another folder under the same source name does not apply.
     folder: Option<RelPath>,
     past: FolderPast,
@@ -106,12 +106,12 @@ struct Kept {
     pending: bool,
     /// The owners that were seen, by folder, with the uptime; valid only for this start (`boot`) of the machine.
     boot: String,
-    watched: BTreeMap<String, Seen>,
+    watched: BTreeMap<String, SeenOwner>,
 }
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Seen {
+struct SeenOwner {
     what: String,
     millis: u64,
 }
@@ -132,7 +132,7 @@ impl Claim {
             sign: (0, None),
             closed_until: None,
             accepted: None,
-            is_told: false,
+            is_warned: false,
             ended: false,
         };
         let (source, folder) = (source.clone(), folder.to_owned());
@@ -148,7 +148,7 @@ impl Claim {
         known: Option<&FolderIdentity>,
         at: ClaimMoment,
     ) -> Result<ClaimResult, UnknownFolder> {
-        for _ in 0..OVERTAKEN {
+        for _ in 0..CLAIM_ATTEMPTS {
             if let Some(answer) = self.decide(known, at, self.terms.is_some())? {
                 return Ok(answer);
             }
@@ -187,7 +187,7 @@ impl Claim {
     ) -> Result<Option<ClaimResult>, UnknownFolder> {
         // The state directory may have been replaced: then writes would go into that of another installation.
         if self.terms.is_some() && !self.installation.is_state_directory_unchanged() {
-            return Err(self.without_state());
+            return Err(self.state_replaced());
         }
         let found = match marker_owner::found(&self.folder) {
             Ok(found) => found,
@@ -201,7 +201,7 @@ impl Claim {
                 ));
             }
             Err(error) => {
-                self.unguarded(&describe_error(&error, &self.folder.join(MARKER)));
+                self.warn_unguarded(&describe_error(&error, &self.folder.join(MARKER)));
                 return Ok(Some(ClaimResult::Open));
             }
         };
@@ -210,8 +210,8 @@ impl Claim {
             let then = "scribed starts nothing more there".to_owned();
             return Err(refused("is no longer used by this run".to_owned(), then));
         }
-        self.look_above(&mut inner, at)?;
-        let me = self.me();
+        self.check_folders_above(&mut inner, at)?;
+        let me = self.this_owner();
         // Another source of this run may be creating the marker at this moment.
         let is_new = matches!(found, MarkerOwner::Blank | MarkerOwner::Nobody { damaged: false });
         let is_own = || is_new && self.installation.has_marked(&self.folder);
@@ -221,21 +221,21 @@ impl Claim {
             inner.kept.id =
                 marker::read(&self.folder).ok().flatten().filter(|id| !id.is_empty()).or(inner.kept.id.take());
         }
-        let life = self.life(&found);
-        let key = key(&found, life);
-        let unchanged = self.unchanged(&mut inner, String::new(), &key, at.uptime);
+        let life = self.owner_life(&found);
+        let key = change_key(&found, life);
+        let unchanged = self.unchanged_for(&mut inner, String::new(), &key, at.uptime);
         let past = inner.kept.past.clone();
         let asker = ClaimingInstallation { me: &me, past: &past, held: inner.held };
-        let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+        let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yield_time() });
         match (decided, found) {
             (OwnershipDecision::Taken { left, copy }, MarkerOwner::Owned(owner)) => {
-                Err(self.taken(&mut inner, &owner, left, copy))
+                Err(self.refuse_taken(&mut inner, &owner, left, copy))
             }
             (OwnershipDecision::Yielded { left }, _) => Err(yielded(left)),
             _ if !works => Ok(Some(ClaimResult::Open)),
             (OwnershipDecision::Held, MarkerOwner::Owned(owner)) => {
-                self.keep_up(&mut inner, *owner, at);
-                self.open(&mut inner, at).map(Some)
+                self.give_sign_of_life(&mut inner, *owner, at);
+                self.open_or_wait(&mut inner, at).map(Some)
             }
             // The folder is marked when a file is seen in it.
             (OwnershipDecision::Free { .. }, MarkerOwner::Blank)
@@ -244,18 +244,18 @@ impl Claim {
                 Ok(Some(ClaimResult::Open))
             }
             (OwnershipDecision::Free { .. }, _) if inner.accepted.as_ref() == Some(&key) => {
-                self.open(&mut inner, at).map(Some)
+                self.open_or_wait(&mut inner, at).map(Some)
             }
             (OwnershipDecision::Free { doubtful }, found) => {
-                match self.take(&mut inner, known, (found, key), doubtful, at)? {
-                    true => self.open(&mut inner, at).map(Some),
+                match self.write_claim(&mut inner, known, (found, key), doubtful, at)? {
+                    true => self.open_or_wait(&mut inner, at).map(Some),
                     false => Ok(None),
                 }
             }
             (OwnershipDecision::Held | OwnershipDecision::Taken { .. }, _) => {
                 drop(inner);
                 if let Some(FolderIdentity::FileSystem(_)) = known {
-                    self.unguarded("scribed cannot write there");
+                    self.warn_unguarded("scribed cannot write there");
                 }
                 Ok(Some(ClaimResult::Open))
             }
@@ -269,7 +269,7 @@ impl Claim {
     pub fn record_distrust(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.kept.pending = false;
-        self.keep(&inner.kept)
+        self.save(&inner.kept)
     }
 
     /// Whether a sign of life is due.
@@ -306,11 +306,11 @@ impl Claim {
         }
     }
 
-    fn me(&self) -> Owner {
+    fn this_owner(&self) -> Owner {
         self.installation.owner()
     }
 
-    fn life(&self, found: &MarkerOwner) -> Life {
+    fn owner_life(&self, found: &MarkerOwner) -> Life {
         match found {
             MarkerOwner::Owned(owner) => self.installation.process_state(owner),
             _ => Life::Unknown,
@@ -321,14 +321,14 @@ impl Claim {
         self.terms.map_or(Duration::ZERO, |terms| terms.lag)
     }
 
-    fn yields(&self) -> Duration {
-        YIELDS.min(self.terms.map_or(YIELDS, |terms| terms.every))
+    fn yield_time(&self) -> Duration {
+        YIELD_TIME.min(self.terms.map_or(YIELD_TIME, |terms| terms.every))
     }
 
     /// Refuses if another installation works in a folder above this one. Checks folders on the same file system only:
     /// to look up a name on others might trigger an automount.
-    fn look_above(&self, inner: &mut Inner, at: ClaimMoment) -> Result<(), UnknownFolder> {
-        let me = self.me();
+    fn check_folders_above(&self, inner: &mut Inner, at: ClaimMoment) -> Result<(), UnknownFolder> {
+        let me = self.this_owner();
         let Ok(real) = self.folder.canonicalize() else { return Ok(()) };
         let Ok(device) = fs::metadata(&real).map(|meta| meta.dev()) else { return Ok(()) };
         for above in real.ancestors().skip(1) {
@@ -336,15 +336,15 @@ impl Claim {
                 return Ok(());
             }
             let Ok(found @ MarkerOwner::Owned(_)) = marker_owner::found(above) else { continue };
-            let (life, name) = (self.life(&found), above.to_string_lossy().into_owned());
-            let unchanged = self.unchanged(inner, name, &key(&found, life), at.uptime);
+            let (life, name) = (self.owner_life(&found), above.to_string_lossy().into_owned());
+            let unchanged = self.unchanged_for(inner, name, &change_key(&found, life), at.uptime);
             let past = FolderPast::default();
             let asker = ClaimingInstallation { me: &me, past: &past, held: false };
-            let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+            let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yield_time() });
             if let (OwnershipDecision::Taken { left, copy: false }, MarkerOwner::Owned(owner)) = (decided, &found) {
                 if self.terms.is_some() {
                     // Saved so that the next run of `once` goes on counting.
-                    let _ = self.keep_changed(inner);
+                    let _ = self.save_if_changed(inner);
                 }
                 return Err(in_use(&format!("is inside {}, which", above.display()), owner, left, false));
             }
@@ -353,7 +353,7 @@ impl Claim {
     }
 
     /// Returns for how long a folder's owner has been seen unchanged, and starts to count if it changed.
-    fn unchanged(&self, inner: &mut Inner, folder: String, what: &str, now: Uptime) -> Duration {
+    fn unchanged_for(&self, inner: &mut Inner, folder: String, what: &str, now: Uptime) -> Duration {
         let millis = u64::try_from(now.0.as_millis()).unwrap_or(u64::MAX);
         let boot = boot();
         if inner.kept.boot != boot {
@@ -364,22 +364,22 @@ impl Claim {
         if let Some(seen) = inner.kept.watched.get(&folder).filter(|seen| seen.what == what && seen.millis <= millis) {
             return Duration::from_millis(millis - seen.millis);
         }
-        inner.kept.watched.insert(folder, Seen { what: what.to_owned(), millis });
+        inner.kept.watched.insert(folder, SeenOwner { what: what.to_owned(), millis });
         Duration::ZERO
     }
 
-    fn taken(&self, inner: &mut Inner, owner: &Owner, left: Option<Duration>, copy: bool) -> UnknownFolder {
+    fn refuse_taken(&self, inner: &mut Inner, owner: &Owner, left: Option<Duration>, copy: bool) -> UnknownFolder {
         if self.terms.is_some() {
             (inner.held, inner.closed_until) = (false, None);
             inner.kept.past = FolderPast { runs: Vec::new(), met: true };
             // Saved so that the next pass goes on counting. If that fails, it starts from zero.
-            let _ = self.keep_changed(inner);
+            let _ = self.save_if_changed(inner);
         }
         in_use("", owner, left, copy)
     }
 
     /// Gives a sign of life if one is due.
-    fn keep_up(&self, inner: &mut Inner, owner: Owner, at: ClaimMoment) {
+    fn give_sign_of_life(&self, inner: &mut Inner, owner: Owner, at: ClaimMoment) {
         let is_news = !inner.kept.past.runs.contains(&owner.run);
         if is_news {
             // Another source of this run has claimed the folder: if that was a take-over, it counts for this source
@@ -387,7 +387,7 @@ impl Claim {
             inner.kept.past.runs.insert(0, owner.run.clone());
             inner.kept.past.runs.truncate(2);
             inner.kept.pending |= owner.took_over;
-            let _ = self.keep(&inner.kept);
+            let _ = self.save(&inner.kept);
         }
         inner.held = true;
         if inner.sign.1.is_none() || inner.sign.0 != owner.renewals {
@@ -413,7 +413,7 @@ impl Claim {
 
     /// Writes this run into the marker and returns true. The record is written first, so that nothing is bought twice
     /// after a crash in between. Returns false if the marker was changed meanwhile.
-    fn take(
+    fn write_claim(
         &self,
         inner: &mut Inner,
         known: Option<&FolderIdentity>,
@@ -421,14 +421,14 @@ impl Claim {
         doubtful: bool,
         at: ClaimMoment,
     ) -> Result<bool, UnknownFolder> {
-        let mut me = self.me();
+        let mut me = self.this_owner();
         let mut runs = vec![me.run.clone()];
         if let MarkerOwner::Owned(owner) = &found {
             runs.extend(inner.kept.past.runs.iter().find(|run| **run == owner.run).cloned());
         }
         inner.kept.past.runs = runs;
         inner.kept.pending |= doubtful;
-        let kept = self.keep(&inner.kept);
+        let kept = self.save(&inner.kept);
         kept.map_err(|error| {
             let path = self.installation.path.display().to_string();
             let why = format!("cannot be claimed: scribed cannot write to the state directory {path} ({error})");
@@ -437,7 +437,7 @@ impl Claim {
         (me.since, me.alive) = (timestamps::format(at.wall), timestamps::format(at.wall));
         me.took_over = inner.kept.pending;
         let every = self.terms.map_or(Duration::ZERO, |terms| terms.every);
-        me.term_seconds = (every * MISSED).as_secs();
+        me.term_seconds = (every * MISSED_SIGNS).as_secs();
         let id = match known {
             Some(FolderIdentity::Marker(id)) => id.clone(),
             _ => String::new(),
@@ -446,22 +446,22 @@ impl Claim {
             Ok(Wrote::Overtaken) => return Ok(false),
             Ok(wrote) => {
                 (inner.held, inner.sign) = (true, (0, Some(at.uptime)));
-                let settles = if wrote == Wrote::Unlocked { TWO_WRITES } else { Duration::ZERO };
+                let settles = if wrote == Wrote::Unlocked { WRITE_RACE_WAIT } else { Duration::ZERO };
                 let wait = if inner.kept.pending { settles.max(self.lag()) } else { settles };
                 inner.closed_until = (!wait.is_zero()).then(|| at.uptime.after(wait));
             }
             Err(error) => {
                 inner.accepted = Some(key);
-                self.tell_unguarded(inner, &unwritable(&error, &self.folder.join(MARKER)));
+                self.warn_unguarded_once(inner, &unwritable(&error, &self.folder.join(MARKER)));
             }
         }
         if doubtful {
-            self.tell_takeover(&found);
+            self.log_takeover(&found);
         }
         Ok(true)
     }
 
-    fn tell_takeover(&self, found: &MarkerOwner) {
+    fn log_takeover(&self, found: &MarkerOwner) {
         let from = match found {
             MarkerOwner::Owned(owner) => owner.described(),
             _ => "an installation that did not name itself".to_owned(),
@@ -474,7 +474,7 @@ impl Claim {
     }
 
     /// Opens the folder, or refuses as long as the list may lack what another installation bought.
-    fn open(&self, inner: &mut Inner, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
+    fn open_or_wait(&self, inner: &mut Inner, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
         let is_pending = inner.kept.pending;
         if is_pending && inner.closed_until.is_none() {
             inner.closed_until = Some(at.uptime.after(self.lag()));
@@ -494,12 +494,12 @@ impl Claim {
     }
 
     /// Warns once that a second installation would not be noticed.
-    fn unguarded(&self, why: &str) {
-        self.tell_unguarded(&mut self.inner(), why);
+    fn warn_unguarded(&self, why: &str) {
+        self.warn_unguarded_once(&mut self.inner(), why);
     }
 
-    fn tell_unguarded(&self, inner: &mut Inner, why: &str) {
-        if self.terms.is_some() && !std::mem::replace(&mut inner.is_told, true) {
+    fn warn_unguarded_once(&self, inner: &mut Inner, why: &str) {
+        if self.terms.is_some() && !std::mem::replace(&mut inner.is_warned, true) {
             tracing::warn!(
                 source = %self.source, folder = %self.folder.display(), reason = %why,
                 "cannot write the owner of the folder into its marker: if a second installation used the folder, \
@@ -508,7 +508,7 @@ impl Claim {
         }
     }
 
-    fn without_state(&self) -> UnknownFolder {
+    fn state_replaced(&self) -> UnknownFolder {
         let state = self.installation.path.display();
         let why = format!(
             "is not used any more: the state directory {state} was deleted or replaced while scribed runs on it"
@@ -516,13 +516,13 @@ impl Claim {
         refused(why, "scribed buys nothing more; restart it".to_owned())
     }
 
-    fn keep_changed(&self, inner: &Inner) -> io::Result<()> {
-        if load(&self.file, &self.folder) == inner.kept { Ok(()) } else { self.keep(&inner.kept) }
+    fn save_if_changed(&self, inner: &Inner) -> io::Result<()> {
+        if load(&self.file, &self.folder) == inner.kept { Ok(()) } else { self.save(&inner.kept) }
     }
 
-    fn keep(&self, kept: &Kept) -> io::Result<()> {
+    fn save(&self, kept: &ClaimRecord) -> io::Result<()> {
         let folder = Some(RelPath::new(self.folder.as_os_str().as_bytes()));
-        let kept = Kept { folder, ..kept.clone() };
+        let kept = ClaimRecord { folder, ..kept.clone() };
         saved_file::save(&self.file, "claim-tmp", &kept, Durability::Synced)
     }
 
@@ -532,15 +532,15 @@ impl Claim {
 }
 
 /// Reads the record. An unreadable record counts as empty: then a take-over is assumed more often than necessary.
-fn load(file: &Path, folder: &Path) -> Kept {
+fn load(file: &Path, folder: &Path) -> ClaimRecord {
     let own = RelPath::new(folder.as_os_str().as_bytes());
-    let read = fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+    let read = fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<ClaimRecord>(&bytes).ok());
     let kept = read.filter(|kept| kept.folder.as_ref() == Some(&own));
-    kept.unwrap_or_else(|| Kept { folder: Some(own), ..Kept::default() })
+    kept.unwrap_or_else(|| ClaimRecord { folder: Some(own), ..ClaimRecord::default() })
 }
 
 /// Returns a text that changes with each sign of life.
-fn key(found: &MarkerOwner, life: Life) -> String {
+fn change_key(found: &MarkerOwner, life: Life) -> String {
     match found {
         MarkerOwner::Owned(owner) => format!("{} {} {} {life:?}", owner.run, owner.renewals, owner.released),
         other => format!("{other:?}"),

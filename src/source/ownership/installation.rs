@@ -37,7 +37,7 @@ pub struct Installation {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct IdentityRecord {
     state: String,
 }
 
@@ -48,7 +48,7 @@ impl Installation {
     /// The error of the file system.
     pub fn for_work(state: &Path) -> io::Result<Self> {
         if read(state)?.is_none() {
-            let kept = Kept { state: random() };
+            let kept = IdentityRecord { state: random() };
             let file = state.join(FILE);
             saved_file::save(&file, "identity-tmp", &kept, Durability::Synced)?;
         }
@@ -110,7 +110,7 @@ impl Installation {
         };
         let is_here = owner.host == self.host && boot == its_boot && space == its_space && !boot.is_empty();
         match number.parse().ok().and_then(Pid::from_raw).filter(|_| is_here) {
-            Some(pid) => life(pid, begun),
+            Some(pid) => process_life(pid, begun),
             None => Life::Unknown,
         }
     }
@@ -133,7 +133,9 @@ impl Installation {
 /// Reads the id. An unreadable file counts as none: a new id is written.
 fn read(state: &Path) -> io::Result<Option<String>> {
     match fs::read(state.join(FILE)) {
-        Ok(bytes) => Ok(serde_json::from_slice::<Kept>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty())),
+        Ok(bytes) => {
+            Ok(serde_json::from_slice::<IdentityRecord>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(explain_state_at(&state.join(FILE))(error)),
     }
@@ -159,16 +161,16 @@ fn host() -> String {
 fn process() -> String {
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let pid = std::process::id();
-    let begun = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| begun(&stat)).unwrap_or_default();
+    let begun = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| state_and_start(&stat)).unwrap_or_default();
     format!("{} {} {pid} {}", boot(), space.display(), begun.1)
 }
 
-fn life(pid: Pid, its_begin: &str) -> Life {
+fn process_life(pid: Pid, its_begin: &str) -> Life {
     if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
         return Life::Dead;
     }
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok();
-    match stat.and_then(|stat| begun(&stat)) {
+    match stat.and_then(|stat| state_and_start(&stat)) {
         // The PID was reused, or the process has ended and its parent has not collected it yet.
         Some((state, now)) if now != its_begin || matches!(state.as_str(), "Z" | "X") => Life::Dead,
         Some(_) => Life::Lives,
@@ -177,7 +179,7 @@ fn life(pid: Pid, its_begin: &str) -> Life {
 }
 
 /// Returns the state and the start time from `/proc/PID/stat`. The process name, in brackets, may contain any bytes.
-fn begun(stat: &[u8]) -> Option<(String, String)> {
+fn state_and_start(stat: &[u8]) -> Option<(String, String)> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
     let mut fields = rest.split_ascii_whitespace();
@@ -233,7 +235,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let stat = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
         let parts: Vec<&str> = this.process.split(' ').collect();
-        let (_, begin) = begun(&stat).unwrap();
+        let (_, begin) = state_and_start(&stat).unwrap();
         let of = |host: &str, begin: &str| Owner {
             host: host.to_owned(),
             process: format!("{} {} {} {begin}", parts[0], parts[1], child.id()),

@@ -161,9 +161,9 @@ mod tests {
         assert_eq!(found(folder.path()).unwrap(), MarkerOwner::Nobody { damaged: true }, "half of it was written");
         fs::remove_file(&marker).unwrap();
         fs::create_dir(&marker).unwrap();
-        assert!(marker::is_no_file(&found(folder.path()).unwrap_err()));
+        assert!(marker::is_not_regular_file(&found(folder.path()).unwrap_err()));
         fs::remove_dir(&marker).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", &marker).unwrap();
-        assert!(marker::is_no_file(&found(folder.path()).unwrap_err()));
+        assert!(marker::is_not_regular_file(&found(folder.path()).unwrap_err()));
     }
 }

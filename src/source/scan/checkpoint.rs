@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The shortest interval between saves: a shorter scan starts from the beginning again.
-const EVERY: Duration = Duration::from_secs(10);
+const SAVE_INTERVAL: Duration = Duration::from_secs(10);
 
 pub struct ScanCheckpoint {
     file: PathBuf,
     folder: PathBuf,
-    put_at: Uptime,
+    saved_at: Uptime,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedCheckpoint {
     /// A checkpoint of another folder under the same source name does not apply.
     folder: RelPath,
     behind: RelPath,
@@ -33,27 +33,28 @@ struct Kept {
 impl ScanCheckpoint {
     /// Makes the checkpoint in `file` for a scan of `folder` that begins now.
     pub fn new(file: PathBuf, folder: &Path, clock: &dyn Clock) -> Self {
-        Self { file, folder: folder.to_owned(), put_at: clock.uptime() }
+        Self { file, folder: folder.to_owned(), saved_at: clock.uptime() }
     }
 
     /// Returns the last folder, relative to the source's, that an interrupted scan completed. An unreadable file counts
     /// as none: a scan from the beginning is always correct.
     pub fn resume_after(&self) -> Option<PathBuf> {
-        let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
-        let is_ours = kept.folder.as_bytes() == self.folder.as_os_str().as_bytes();
-        is_ours.then(|| PathBuf::from(OsStr::from_bytes(kept.behind.as_bytes())))
+        let saved: SavedCheckpoint = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
+        let is_ours = saved.folder.as_bytes() == self.folder.as_os_str().as_bytes();
+        is_ours.then(|| PathBuf::from(OsStr::from_bytes(saved.behind.as_bytes())))
     }
 
     /// Saves that the scan has completed this folder and all before it.
     pub async fn save(&mut self, behind: &Path, clock: &dyn Clock) {
         let now = clock.uptime();
-        if now.since(self.put_at) < EVERY {
+        if now.since(self.saved_at) < SAVE_INTERVAL {
             return;
         }
-        self.put_at = now;
-        let of = |path: &Path| RelPath::new(path.as_os_str().as_bytes());
-        let (file, kept) = (self.file.clone(), Kept { folder: of(&self.folder), behind: of(behind) });
-        let written = blocking(move || write(&file, &kept)).await;
+        self.saved_at = now;
+        let rel_path = |path: &Path| RelPath::new(path.as_os_str().as_bytes());
+        let (file, saved) =
+            (self.file.clone(), SavedCheckpoint { folder: rel_path(&self.folder), behind: rel_path(behind) });
+        let written = blocking(move || write(&file, &saved)).await;
         if let Err(error) = written {
             tracing::debug!(%error, "cannot save the progress of the scan; if it is interrupted, it starts again from the beginning");
         }
@@ -67,8 +68,8 @@ impl ScanCheckpoint {
 }
 
 /// Not synced: a loss costs only a scan from the beginning.
-fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    saved_file::save(file, "scan-tmp", kept, Durability::Unsynced)
+fn write(file: &Path, saved: &SavedCheckpoint) -> io::Result<()> {
+    saved_file::save(file, "scan-tmp", saved, Durability::Unsynced)
 }
 
 #[cfg(test)]

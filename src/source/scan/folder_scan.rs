@@ -35,11 +35,11 @@ pub struct Scanned {
 /// The most problems that a scan reports.
 pub const TOLD: usize = 20;
 
-/// The scan yields to other work of its task after admitting this many files.
-const TAKEN_AT_A_STRETCH: u32 = 32;
+/// The scan yields to other work of its task after each admission of this many files.
+const FILES_BETWEEN_YIELDS: u32 = 32;
 
 /// The capacity of the channel from the traversal, in batches.
-const WAITING: usize = 4;
+const WAITING_BATCHES: usize = 4;
 
 /// What a scan needs.
 pub struct FolderScan<'a> {
@@ -51,6 +51,8 @@ pub struct FolderScan<'a> {
     pub admitted: &'a (dyn Fn() + Sync),
     /// Called for each folder before it is read.
     pub on_folder: Option<OnFolder>,
+    /// Which paths are admitted; `None` admits all that the source takes.
+    pub only: Option<&'a (dyn Fn(&RelPath) -> bool + Sync)>,
 }
 
 impl FolderScan<'_> {
@@ -67,8 +69,8 @@ impl FolderScan<'_> {
         let _scanning = scans.begin_first_scan();
         scans.record_start(self.clock.wall()).await;
         let mut bookmark = self.mount.bookmark(self.clock);
-        let walked = TraverseTarget::Whole { behind: bookmark.resume_after() };
-        let scanned = self.run(walked, Some(&mut bookmark)).await?;
+        let target = TraverseTarget::Whole { behind: bookmark.resume_after() };
+        let scanned = self.run(target, Some(&mut bookmark)).await?;
         if scanned.is_folder_present {
             bookmark.remove();
             scans.record_end(self.clock.wall()).await;
@@ -95,31 +97,34 @@ impl FolderScan<'_> {
 
     async fn run(
         &self,
-        what: TraverseTarget,
+        target: TraverseTarget,
         mut bookmark: Option<&mut ScanCheckpoint>,
     ) -> Result<Scanned, StoreError> {
         let mut scanned = Scanned { is_folder_present: self.mount.check_now().await.is_ok(), ..Scanned::default() };
         if !scanned.is_folder_present {
             return Ok(scanned);
         }
-        let (to, mut found) = mpsc::channel(WAITING);
-        drop(self.mount.traverse(what, self.on_folder.clone(), to));
+        let (sender, mut batches) = mpsc::channel(WAITING_BATCHES);
+        drop(self.mount.traverse(target, self.on_folder.clone(), sender));
         let (mut has_files, mut is_marked) = (false, false);
         loop {
-            let portion = tokio::select! {
-                portion = found.recv() => portion,
+            let received = tokio::select! {
+                received = batches.recv() => received,
                 _ = self.mount.wait_until_away() => None,
             };
-            let is_over = portion.is_none();
-            let mut seen = Portion::of(portion.unwrap_or_default());
-            has_files |= !seen.files.is_empty();
-            let all = seen.files.len();
-            seen.files = self.store.new_or_changed(&self.mount.source().name, seen.files).await?;
-            scanned.files += (all - seen.files.len()) as u64;
+            let is_over = received.is_none();
+            let mut batch = Batch::of(received.unwrap_or_default());
+            if let Some(only) = self.only {
+                batch.files.retain(|(path, _)| only(path));
+            }
+            has_files |= !batch.files.is_empty();
+            let count = batch.files.len();
+            batch.files = self.store.new_or_changed(&self.mount.source().name, batch.files).await?;
+            scanned.files += (count - batch.files.len()) as u64;
             // The entries may have been read from the bare mount point of a share that was just unmounted. Known files
             // change nothing and need no check.
-            let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
-            if concludes && self.mount.may_conclude().await.is_err() {
+            let draws_conclusions = is_over || !batch.files.is_empty() || (has_files && !is_marked);
+            if draws_conclusions && self.mount.may_conclude().await.is_err() {
                 return Ok(Scanned {
                     is_folder_present: false,
                     problems: Vec::new(),
@@ -134,9 +139,9 @@ impl FolderScan<'_> {
                 self.mark().await;
                 is_marked = true;
             }
-            let through = seen.through.take();
-            self.take(seen, &mut scanned).await?;
-            if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
+            let completed = batch.through.take();
+            self.admit_batch(batch, &mut scanned).await?;
+            if let (Some(folder), Some(bookmark)) = (completed, &mut bookmark) {
                 bookmark.save(&folder, self.clock).await;
             }
             // If the next batch is ready, the task would not yield otherwise.
@@ -150,17 +155,17 @@ impl FolderScan<'_> {
         blocking(move || mount.mark()).await;
     }
 
-    async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
-        for (n, (path, stamp)) in (1..).zip(seen.files) {
+    async fn admit_batch(&self, batch: Batch, scanned: &mut Scanned) -> Result<(), StoreError> {
+        for (number, (path, stamp)) in (1..).zip(batch.files) {
             self.admit(path, stamp, scanned).await?;
             // The same task also handles changes.
-            if n % TAKEN_AT_A_STRETCH == 0 {
+            if number % FILES_BETWEEN_YIELDS == 0 {
                 tokio::task::yield_now().await;
             }
         }
         let room = TOLD.saturating_sub(scanned.problems.len());
-        scanned.problems.extend(seen.troubles.into_iter().take(room));
-        scanned.leftovers.extend(seen.leftovers);
+        scanned.problems.extend(batch.troubles.into_iter().take(room));
+        scanned.leftovers.extend(batch.leftovers);
         Ok(())
     }
 
@@ -174,8 +179,8 @@ impl FolderScan<'_> {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
-        let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
-        let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
+        let (moment, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
+        let (now, quiet_at) = (moment.now, self.mount.disk_at(&key.path).quiet_at(&stamp, moment, settle));
         let due = quiet_at.map_or(now.saturating_add(settle), |at| at.max(now));
         crash_points::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
@@ -190,7 +195,7 @@ impl FolderScan<'_> {
 
 /// A batch of traversed items by kind.
 #[derive(Default)]
-struct Portion {
+struct Batch {
     files: Vec<(RelPath, Stamp)>,
     troubles: Vec<String>,
     leftovers: Vec<RootedPath>,
@@ -198,18 +203,18 @@ struct Portion {
     through: Option<PathBuf>,
 }
 
-impl Portion {
+impl Batch {
     fn of(seen: Vec<TraversedItem>) -> Self {
-        let mut portion = Self { files: Vec::with_capacity(seen.len()), ..Self::default() };
+        let mut batch = Self { files: Vec::with_capacity(seen.len()), ..Self::default() };
         for seen in seen {
             match seen {
-                TraversedItem::File(path, stamp) => portion.files.push((path, stamp)),
-                TraversedItem::Trouble(trouble) => portion.troubles.push(trouble),
-                TraversedItem::Leftover(folder) => portion.leftovers.push(folder),
-                TraversedItem::Through(folder) => portion.through = Some(folder),
+                TraversedItem::File(path, stamp) => batch.files.push((path, stamp)),
+                TraversedItem::Trouble(trouble) => batch.troubles.push(trouble),
+                TraversedItem::Leftover(folder) => batch.leftovers.push(folder),
+                TraversedItem::Through(folder) => batch.through = Some(folder),
             }
         }
-        portion
+        batch
     }
 }
 
@@ -263,7 +268,8 @@ mod tests {
         };
         // Another process each time: nothing is left of the first scan but what it has kept.
         let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
-        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
+        let scan =
+            FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None, only: None };
         assert!(!scan.scan_all().await.unwrap().is_folder_present);
         let before = store.counts().await.unwrap().total();
         assert!(before > 4_000 && before < 8_000, "{before}");
@@ -271,7 +277,8 @@ mod tests {
 
         fs::rename(&away, &share).unwrap();
         fs::write(share.join("10/late.wav"), "x").unwrap();
-        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
+        let scan =
+            FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None, only: None };
         let scanned = scan.scan_all().await.unwrap();
         assert!(
             (scanned.is_folder_present, scanned.files, mount().bookmark(&clock).resume_after()) == (true, 8_001, None),

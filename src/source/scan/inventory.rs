@@ -24,32 +24,32 @@ pub enum Sighting {
 }
 
 /// Lists the whole folder. Blocks; returns early when the receiver is closed.
-pub fn list_all(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
+pub fn list_all(source: &Source, disks: &Disks, sender: &mpsc::Sender<Sighting>) {
     let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
-    let mut ignoring = IgnoreFiles::new(&source.folder);
+    let mut ignore_files = IgnoreFiles::new(&source.folder);
     while let Some(entry) = entries.next() {
         let sighting = match entry {
             Ok(entry) => {
-                let seen = look_at(source, &mut ignoring, disks, &entry);
-                if entry.file_type().is_dir() && matches!(seen, Some(Sighting::PassedOver(..))) {
+                let filtered = apply_filter(source, &mut ignore_files, disks, &entry);
+                if entry.file_type().is_dir() && matches!(filtered, Some(Sighting::PassedOver(..))) {
                     entries.skip_current_dir();
                 }
-                seen
+                filtered
             }
-            Err(error) => Some(Sighting::Trouble(words(&error))),
+            Err(error) => Some(Sighting::Trouble(describe(&error))),
         };
-        for trouble in ignoring.take_problems() {
-            to.blocking_send(Sighting::Trouble(trouble)).ok();
+        for problem in ignore_files.take_problems() {
+            sender.blocking_send(Sighting::Trouble(problem)).ok();
         }
         if let Some(sighting) = sighting
-            && to.blocking_send(sighting).is_err()
+            && sender.blocking_send(sighting).is_err()
         {
             return;
         }
     }
 }
 
-fn words(error: &walkdir::Error) -> String {
+fn describe(error: &walkdir::Error) -> String {
     match (error.path(), error.io_error()) {
         (Some(path), Some(inner)) => format!("{}: {}", path.display(), describe_error(inner, path)),
         _ => error.to_string(),
@@ -57,15 +57,15 @@ fn words(error: &walkdir::Error) -> String {
 }
 
 /// Applies the filter to an entry. Returns `None` for a folder that is traversed.
-fn look_at(source: &Source, ignoring: &mut IgnoreFiles, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
+fn apply_filter(source: &Source, ignore_files: &mut IgnoreFiles, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
     let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
-    let shown = RelPath::new(path.as_os_str().as_bytes());
-    match filter_entry_with_ignore_files(source, ignoring, path, EntryKind::from(entry.file_type())) {
-        FilterResult::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
+    let rel_path = RelPath::new(path.as_os_str().as_bytes());
+    match filter_entry_with_ignore_files(source, ignore_files, path, EntryKind::from(entry.file_type())) {
+        FilterResult::PassedOver(rule) => Some(Sighting::PassedOver(rel_path, rule)),
         FilterResult::Taken if entry.file_type().is_dir() => None,
         // A folder on the path may have been replaced by a link.
         FilterResult::Taken => Some(match RootedPath::new(&source.folder, path).stat() {
-            Ok(stat) => Sighting::Taken(shown, disks.disk_of(path).stamp_of(&stat)),
+            Ok(stat) => Sighting::Taken(rel_path, disks.disk_of(path).stamp_of(&stat)),
             Err(error) => Sighting::Trouble(error.to_string()),
         }),
     }

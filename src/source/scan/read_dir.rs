@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
 /// The chunk size in bytes: some hundreds of names.
-const PIECE: usize = 64 * 1024;
+const CHUNK: usize = 64 * 1024;
 
 /// An open folder.
 pub struct OpenFolder(File);
@@ -47,7 +47,7 @@ impl OpenFolder {
         buffer: &mut Buffer,
         mut show: impl FnMut(&FolderEntry<'_>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        buffer.0.reserve(PIECE);
+        buffer.0.reserve(CHUNK);
         let mut listing = RawDir::new(&self.0, buffer.0.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry?;
@@ -63,11 +63,11 @@ impl OpenFolder {
     }
 
     /// Returns the kind of an entry; some file systems do not give it in the listing. `None` if the entry is gone.
-    fn kind(&self, told: FileType, name: &CStr) -> io::Result<Option<EntryKind>> {
-        if told != FileType::Unknown {
-            return Ok(Some(told.into()));
+    fn kind(&self, listed: FileType, name: &CStr) -> io::Result<Option<EntryKind>> {
+        if listed != FileType::Unknown {
+            return Ok(Some(listed.into()));
         }
-        Ok(self.look(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
+        Ok(self.stat(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
     }
 
     /// Whether an entry was added, removed or renamed at or after this moment (milliseconds since 1970).
@@ -75,7 +75,7 @@ impl OpenFolder {
         rustix::fs::fstat(&self.0).is_ok_and(|stat| stat.st_mtime.saturating_add(1).saturating_mul(1000) > moment)
     }
 
-    fn look(&self, name: &CStr) -> io::Result<Option<Stat>> {
+    fn stat(&self, name: &CStr) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -94,13 +94,13 @@ impl FolderEntry<'_> {
     /// # Errors
     /// The error of the file system.
     pub fn stat(&self) -> io::Result<Option<Stat>> {
-        self.folder.look(self.name)
+        self.folder.stat(self.name)
     }
 }
 
 impl From<FileType> for EntryKind {
-    fn from(found: FileType) -> Self {
-        match found {
+    fn from(file_type: FileType) -> Self {
+        match file_type {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Folder,
             FileType::Symlink => Self::Link,

@@ -52,7 +52,7 @@ struct Known {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedScan {
     /// A record of another folder under the same source name does not apply …
     folder: RelPath,
     /// … and neither does one of other `include` and `exclude` patterns.
@@ -66,13 +66,13 @@ struct Kept {
 impl ScanSchedule {
     /// Reads the record from `file`. An unreadable record counts as none: an additional scan is always correct.
     pub fn new(source: Arc<Source>, file: PathBuf) -> Self {
-        let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
-        let is_of = |kept: &Kept| {
-            let is_same = kept.selection_hash.is_none_or(|selection_hash| selection_hash == source.selection_hash);
-            is_same && kept.folder.as_bytes() == source.folder.as_os_str().as_bytes()
+        let saved = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<SavedScan>(&bytes).ok());
+        let applies = |saved: &SavedScan| {
+            let is_same = saved.selection_hash.is_none_or(|selection_hash| selection_hash == source.selection_hash);
+            is_same && saved.folder.as_bytes() == source.folder.as_os_str().as_bytes()
         };
-        let kept = kept.filter(is_of);
-        let known = Known { last: kept.map(|kept| kept.last), due: None };
+        let saved = saved.filter(applies);
+        let known = Known { last: saved.map(|saved| saved.last), due: None };
         Self { source, file, known: Mutex::new(known), first: Mutex::default() }
     }
 
@@ -115,8 +115,8 @@ impl ScanSchedule {
     /// If the cron line was changed, counts its slots from now on. Durable when it returns.
     pub async fn adopt_cron_line(&self, wall: Timestamp) {
         let line = self.source.scan.line();
-        let under = |last: LastScan| (!last.has_line(line)).then(|| last.under(line, wall));
-        if let Some(last) = self.last().and_then(under) {
+        let with_new_line = |last: LastScan| (!last.has_line(line)).then(|| last.under(line, wall));
+        if let Some(last) = self.last().and_then(with_new_line) {
             self.note(last).await;
         }
     }
@@ -147,7 +147,7 @@ impl ScanSchedule {
         let by_slots = self.source.scan.line().is_some();
         let durability = if by_slots { Durability::Synced } else { Durability::Unsynced };
         let file = self.file.clone();
-        let kept = Kept { folder, selection_hash: Some(self.source.selection_hash), last };
+        let kept = SavedScan { folder, selection_hash: Some(self.source.selection_hash), last };
         let written = blocking(move || write(&file, &kept, durability)).await;
         if let Err(error) = written {
             let words = "cannot save the time of the last scan; after a restart the source may be scanned again";
@@ -160,7 +160,7 @@ impl ScanSchedule {
     }
 }
 
-fn write(file: &Path, kept: &Kept, durability: Durability) -> io::Result<()> {
+fn write(file: &Path, kept: &SavedScan, durability: Durability) -> io::Result<()> {
     saved_file::save(file, "scanned-tmp", kept, durability)
 }
 

@@ -28,10 +28,10 @@ use tokio::sync::mpsc::Sender;
 pub type OnFolder = Arc<dyn Fn(&Path) + Send + Sync>;
 
 /// The most items in a batch; fewer if the receiver waits.
-const PORTION: usize = 512;
+const MAX_BATCH: usize = 512;
 
 /// How many characters of a too long path are shown.
-const SHOWN: usize = 100;
+const MAX_PATH_CHARS: usize = 100;
 
 /// An item that a traversal finds.
 #[derive(Debug)]
@@ -66,53 +66,53 @@ pub enum TraverseTarget {
 pub fn traverse(
     source: &Source,
     disks: &Disks,
-    what: &TraverseTarget,
+    target: &TraverseTarget,
     on_folder: Option<&OnFolder>,
-    to: &Sender<Vec<TraversedItem>>,
+    sender: &Sender<Vec<TraversedItem>>,
 ) {
-    let mut walk = Walk {
+    let mut traversal = Traversal {
         source,
         disks,
         on_folder,
-        to,
-        portion: Vec::new(),
+        sender,
+        batch: Vec::new(),
         buffer: Buffer::default(),
-        shown: match what {
-            TraverseTarget::Folders { since } => Shown::Since(*since),
-            TraverseTarget::Below(_) | TraverseTarget::Whole { .. } => Shown::All,
+        shown_files: match target {
+            TraverseTarget::Folders { since } => ShownFiles::Since(*since),
+            TraverseTarget::Below(_) | TraverseTarget::Whole { .. } => ShownFiles::All,
         },
-        ignoring: IgnoreFiles::new(&source.folder),
+        ignore_files: IgnoreFiles::new(&source.folder),
     };
-    let walked = match what {
-        TraverseTarget::Below(paths) => paths.iter().try_for_each(|path| walk.below(path)),
-        TraverseTarget::Whole { behind } => walk.around(behind.as_deref()),
-        TraverseTarget::Folders { .. } => walk.around(None),
+    let flow = match target {
+        TraverseTarget::Below(paths) => paths.iter().try_for_each(|path| traversal.traverse_below(path)),
+        TraverseTarget::Whole { behind } => traversal.traverse_all(behind.as_deref()),
+        TraverseTarget::Folders { .. } => traversal.traverse_all(None),
     };
-    if walked.is_continue() {
-        let _ended = walk.hand_on();
+    if flow.is_continue() {
+        let _ended = traversal.send_batch();
     }
 }
 
-struct Walk<'a> {
+struct Traversal<'a> {
     source: &'a Source,
     disks: &'a Disks,
     on_folder: Option<&'a OnFolder>,
-    to: &'a Sender<Vec<TraversedItem>>,
-    portion: Vec<TraversedItem>,
+    sender: &'a Sender<Vec<TraversedItem>>,
+    batch: Vec<TraversedItem>,
     buffer: Buffer,
-    shown: Shown,
-    ignoring: IgnoreFiles,
+    shown_files: ShownFiles,
+    ignore_files: IgnoreFiles,
 }
 
 /// Which files are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ShownFiles {
     All,
     None,
     Since(Timestamp),
 }
 
-impl Shown {
+impl ShownFiles {
     /// Returns which files of one folder are shown: if a folder has not changed, its files need no `stat`.
     fn of(self, folder: &OpenFolder) -> Self {
         match self {
@@ -133,137 +133,142 @@ impl Shown {
 }
 
 /// `Break` when the receiver is closed.
-type Goes = ControlFlow<()>;
+type Flow = ControlFlow<()>;
 
-impl Walk<'_> {
+impl Traversal<'_> {
     /// What an earlier traversal has seen may have changed since, so it is visited too, last.
-    fn around(&mut self, behind: Option<&Path>) -> Goes {
-        self.folders(Path::new(""), &|folder| Turn::of(folder, behind))?;
+    fn traverse_all(&mut self, behind: Option<&Path>) -> Flow {
+        self.traverse_folders(Path::new(""), &|folder| Visit::in_first_half(folder, behind))?;
         match behind {
-            Some(behind) => self.folders(Path::new(""), &|folder| Turn::of(folder, Some(behind)).other()),
-            None => Goes::Continue(()),
+            Some(behind) => self
+                .traverse_folders(Path::new(""), &|folder| Visit::in_first_half(folder, Some(behind)).in_second_half()),
+            None => Flow::Continue(()),
         }
     }
 
-    fn below(&mut self, start: &Path) -> Goes {
-        let rooted = self.rooted(start);
+    fn traverse_below(&mut self, start: &Path) -> Flow {
+        let rooted_path = self.rooted(start);
         if start.as_os_str().is_empty() {
-            return self.folders(start, &|_| Turn::Now);
+            return self.traverse_folders(start, &|_| Visit::Files);
         }
-        let stat = match rooted.stat() {
+        let stat = match rooted_path.stat() {
             Ok(stat) => stat,
-            Err(error) => return self.trouble(&rooted.full(), &error),
+            Err(error) => return self.report_error(&rooted_path.full(), &error),
         };
         match EntryKind::from(FileType::from_raw_mode(stat.st_mode)) {
             // The filter was not applied to the folders above yet.
-            kind if !self.takes_start(start, kind) => Goes::Continue(()),
-            EntryKind::Folder => self.folders(start, &|_| Turn::Now),
-            _ if is_leftover(start.as_os_str()) => self.hand(TraversedItem::Leftover(rooted.parent())),
+            kind if !self.includes_start(start, kind) => Flow::Continue(()),
+            EntryKind::Folder => self.traverse_folders(start, &|_| Visit::Files),
+            _ if is_leftover(start.as_os_str()) => self.push(TraversedItem::Leftover(rooted_path.parent())),
             _ => {
                 let path = RelPath::new(start.as_os_str().as_bytes());
-                self.hand(TraversedItem::File(path, self.disks.disk_of(start).stamp_of(&stat)))
+                self.push(TraversedItem::File(path, self.disks.disk_of(start).stamp_of(&stat)))
             }
         }
     }
 
     /// Visits folders depth first. Only the siblings of the folders above wait, never the whole tree.
-    fn folders(&mut self, start: &Path, turn: &dyn Fn(&Path) -> Turn) -> Goes {
+    fn traverse_folders(&mut self, start: &Path, visit: &dyn Fn(&Path) -> Visit) -> Flow {
         let mut waiting = vec![start.to_owned()];
         while let Some(folder) = waiting.pop() {
-            let mut below = Vec::new();
-            if turn(&folder) != Turn::Never {
-                self.read(&folder, turn(&folder) == Turn::Now, &mut below)?;
+            let mut subfolders = Vec::new();
+            if visit(&folder) != Visit::Nothing {
+                self.read_folder(&folder, visit(&folder) == Visit::Files, &mut subfolders)?;
             }
-            below.sort_unstable_by(|one, other| other.cmp(one));
-            waiting.extend(below.into_iter().map(|name| folder.join(name)));
+            subfolders.sort_unstable_by(|one, other| other.cmp(one));
+            waiting.extend(subfolders.into_iter().map(|name| folder.join(name)));
         }
-        Goes::Continue(())
+        Flow::Continue(())
     }
 
     /// Sends the files of a folder if `shows`, and lists the folders below it.
-    fn read(&mut self, folder: &Path, shows: bool, below: &mut Vec<OsString>) -> Goes {
+    fn read_folder(&mut self, folder: &Path, shows_files: bool, subfolders: &mut Vec<OsString>) -> Flow {
         let is_root = folder.as_os_str().is_empty();
         let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(folder) };
         // A network mount reports no changes.
-        let tells = shows && !self.disks.disk_of(folder).is_network();
-        if let (true, Some(told)) = (tells, self.on_folder) {
-            told(&full);
+        let is_reported = shows_files && !self.disks.disk_of(folder).is_network();
+        if let (true, Some(on_folder)) = (is_reported, self.on_folder) {
+            on_folder(&full);
         }
         // The source's folder itself may be a link. It is opened again each time: a share may have been mounted or
         // unmounted.
-        let rooted = self.rooted(folder);
-        let open = match OpenFolder::open(&rooted) {
+        let rooted_path = self.rooted(folder);
+        let open = match OpenFolder::open(&rooted_path) {
             Ok(open) => open,
-            Err(error) => return self.trouble(&full, &error),
+            Err(error) => return self.report_error(&full, &error),
         };
         let mut path = folder.as_os_str().as_bytes().to_vec();
         if !is_root {
             path.push(b'/');
         }
-        let (prefix, disk, mut goes) = (path.len(), self.disks.disk_of(folder), Goes::Continue(()));
-        let shown = self.shown.of(&open);
+        let (prefix, disk, mut flow) = (path.len(), self.disks.disk_of(folder), Flow::Continue(()));
+        let shown = self.shown_files.of(&open);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let listed = open.for_each_entry(&mut buffer, |entry| {
+        let result = open.for_each_entry(&mut buffer, |entry| {
             path.truncate(prefix);
             path.extend_from_slice(entry.name().as_bytes());
-            goes = match entry.kind {
-                EntryKind::Folder if self.takes(&path, EntryKind::Folder) => {
-                    below.push(entry.name().to_owned());
-                    Goes::Continue(())
+            flow = match entry.kind {
+                EntryKind::Folder if self.includes(&path, EntryKind::Folder) => {
+                    subfolders.push(entry.name().to_owned());
+                    Flow::Continue(())
                 }
-                EntryKind::Folder => Goes::Continue(()),
-                _ if shows => self.entry(&rooted, (&path, disk), entry, shown),
-                _ => Goes::Continue(()),
+                EntryKind::Folder => Flow::Continue(()),
+                _ if shows_files => self.visit_entry(&rooted_path, (&path, disk), entry, shown),
+                _ => Flow::Continue(()),
             };
-            goes
+            flow
         });
         self.buffer = buffer;
-        goes?;
-        if let Err(error) = listed {
-            self.trouble(&full, &error)?;
+        flow?;
+        if let Err(error) = result {
+            self.report_error(&full, &error)?;
         }
-        if shows { self.through(folder) } else { Goes::Continue(()) }
+        if shows_files { self.report_completed(folder) } else { Flow::Continue(()) }
     }
 
-    fn entry(
+    fn visit_entry(
         &mut self,
         folder: &RootedPath,
         (path, disk): (&[u8], Disk),
         entry: &FolderEntry<'_>,
-        shown: Shown,
-    ) -> Goes {
+        shown_files: ShownFiles,
+    ) -> Flow {
         if is_leftover(entry.name()) {
-            return self.hand(TraversedItem::Leftover(folder.clone()));
+            return self.push(TraversedItem::Leftover(folder.clone()));
         }
-        if shown == Shown::None || !self.takes(path, entry.kind) {
-            return Goes::Continue(());
+        if shown_files == ShownFiles::None || !self.includes(path, entry.kind) {
+            return Flow::Continue(());
         }
         match entry.stat() {
-            Ok(Some(stat)) if !shown.is_of(&stat) => Goes::Continue(()),
-            Ok(Some(stat)) => self.hand(TraversedItem::File(RelPath::new(path), disk.stamp_of(&stat))),
-            Ok(None) => Goes::Continue(()),
-            Err(error) => self.trouble(&folder.join(entry.name()).full(), &error),
+            Ok(Some(stat)) if !shown_files.is_of(&stat) => Flow::Continue(()),
+            Ok(Some(stat)) => self.push(TraversedItem::File(RelPath::new(path), disk.stamp_of(&stat))),
+            Ok(None) => Flow::Continue(()),
+            Err(error) => self.report_error(&folder.join(entry.name()).full(), &error),
         }
     }
 
-    fn takes(&mut self, path: &[u8], kind: EntryKind) -> bool {
-        let choice =
-            filter_entry_with_ignore_files(self.source, &mut self.ignoring, Path::new(OsStr::from_bytes(path)), kind);
-        self.portion.extend(self.ignoring.take_problems().into_iter().map(TraversedItem::Trouble));
-        match choice {
+    fn includes(&mut self, path: &[u8], kind: EntryKind) -> bool {
+        let filter_result = filter_entry_with_ignore_files(
+            self.source,
+            &mut self.ignore_files,
+            Path::new(OsStr::from_bytes(path)),
+            kind,
+        );
+        self.batch.extend(self.ignore_files.take_problems().into_iter().map(TraversedItem::Trouble));
+        match filter_result {
             FilterResult::Taken => true,
             FilterResult::PassedOver(rule) => {
                 // Reported here, since a person cannot ask about a path of this length.
                 if rule == Rule::TooLong {
-                    let start: String = String::from_utf8_lossy(path).chars().take(SHOWN).collect();
-                    self.portion.push(TraversedItem::Trouble(format!("{start}…: {rule}")));
+                    let start: String = String::from_utf8_lossy(path).chars().take(MAX_PATH_CHARS).collect();
+                    self.batch.push(TraversedItem::Trouble(format!("{start}…: {rule}")));
                 }
                 false
             }
         }
     }
 
-    fn takes_start(&self, start: &Path, kind: EntryKind) -> bool {
+    fn includes_start(&self, start: &Path, kind: EntryKind) -> bool {
         start.file_name().is_some_and(is_leftover)
             || filter_path_with_ignore_files(self.source, start, kind) == FilterResult::Taken
     }
@@ -273,31 +278,31 @@ impl Walk<'_> {
     }
 
     /// Reports an error. An entry that has disappeared is none.
-    fn trouble(&mut self, path: &Path, error: &io::Error) -> Goes {
-        match words(path, error) {
-            Some(words) => self.hand(TraversedItem::Trouble(words)),
-            None => Goes::Continue(()),
+    fn report_error(&mut self, path: &Path, error: &io::Error) -> Flow {
+        match describe(path, error) {
+            Some(words) => self.push(TraversedItem::Trouble(words)),
+            None => Flow::Continue(()),
         }
     }
 
-    fn through(&mut self, folder: &Path) -> Goes {
-        self.portion.push(TraversedItem::Through(folder.to_owned()));
+    fn report_completed(&mut self, folder: &Path) -> Flow {
+        self.batch.push(TraversedItem::Through(folder.to_owned()));
         // Sent at once if the receiver has nothing to do, since the rest of the tree may take long.
-        if self.to.capacity() == self.to.max_capacity() { self.hand_on() } else { Goes::Continue(()) }
+        if self.sender.capacity() == self.sender.max_capacity() { self.send_batch() } else { Flow::Continue(()) }
     }
 
-    fn hand(&mut self, seen: TraversedItem) -> Goes {
-        self.portion.push(seen);
-        if self.portion.len() < PORTION { Goes::Continue(()) } else { self.hand_on() }
+    fn push(&mut self, item: TraversedItem) -> Flow {
+        self.batch.push(item);
+        if self.batch.len() < MAX_BATCH { Flow::Continue(()) } else { self.send_batch() }
     }
 
-    fn hand_on(&mut self) -> Goes {
-        let portion = std::mem::replace(&mut self.portion, Vec::with_capacity(PORTION));
-        if self.to.blocking_send(portion).is_err() { Goes::Break(()) } else { Goes::Continue(()) }
+    fn send_batch(&mut self) -> Flow {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(MAX_BATCH));
+        if self.sender.blocking_send(batch).is_err() { Flow::Break(()) } else { Flow::Continue(()) }
     }
 }
 
-fn words(path: &Path, error: &io::Error) -> Option<String> {
+fn describe(path: &Path, error: &io::Error) -> Option<String> {
     let whole = path;
     let path = path.display();
     match error.kind() {
@@ -314,30 +319,30 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
 
 /// Whether a folder's files are shown in this half of a traversal that wraps around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Now,
+enum Visit {
+    Files,
     /// Not its files, but perhaps those of folders below it.
     OnlyBelow,
     /// Neither its files nor anything below it.
-    Never,
+    Nothing,
 }
 
-impl Turn {
+impl Visit {
     /// In the first half, after the folder `behind`.
-    fn of(folder: &Path, behind: Option<&Path>) -> Self {
+    fn in_first_half(folder: &Path, behind: Option<&Path>) -> Self {
         match behind {
-            Some(behind) if folder > behind => Self::Now,
+            Some(behind) if folder > behind => Self::Files,
             Some(behind) if behind.starts_with(folder) => Self::OnlyBelow,
-            Some(_) => Self::Never,
-            None => Self::Now,
+            Some(_) => Self::Nothing,
+            None => Self::Files,
         }
     }
 
     /// Returns the turn in the second half.
-    fn other(self) -> Self {
+    fn in_second_half(self) -> Self {
         match self {
-            Self::Now => Self::Never,
-            Self::OnlyBelow | Self::Never => Self::Now,
+            Self::Files => Self::Nothing,
+            Self::OnlyBelow | Self::Nothing => Self::Files,
         }
     }
 }

@@ -30,14 +30,14 @@ pub async fn resume_waiting_for_folder(
         let jobs = store.jobs_in(JobSubset::Away, after, PAGE).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
         after = Some(last.id);
-        for job in jobs.iter().filter(|job| job.key.source == source.name && !is_looked_for(job)) {
+        for job in jobs.iter().filter(|job| job.key.source == source.name && !is_awaited_by_row(job)) {
             store.wake(job.id, clock.now()).await?;
         }
     }
 }
 
 /// Whether the reading of its manifest looks for the job's file and continues the job when the file exists.
-fn is_looked_for(job: &Job) -> bool {
+fn is_awaited_by_row(job: &Job) -> bool {
     job.row.is_some() && job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited)
 }
 
@@ -79,9 +79,11 @@ pub async fn readmit_without_subtitle(
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
         filter.after = Some(last.id);
-        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
+        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why } if why.is_for_subtitles());
         for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
-            if source.existing == Existing::Skip && has_subtitle(mount, job).await {
+            // A track inside the file is gone only when the file changes.
+            let is_inside = matches!(job.stage, Stage::Skipped { why: Skip::SubtitledInside });
+            if source.existing == Existing::Skip && (is_inside || has_subtitle(mount, job).await) {
                 continue;
             }
             // A stamp that differs makes the store treat the file as changed; it is checked again before anything else.
@@ -97,13 +99,13 @@ async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
     if let Storage::Bucket(bucket) = mount.storage() {
         return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());
     }
-    let (mount, of) = (Arc::clone(mount), job.clone());
-    let look = move || {
-        let beside = outputs_beside(mount.source(), &of);
+    let (mount, owned_job) = (Arc::clone(mount), job.clone());
+    let list = move || {
+        let beside = outputs_beside(mount.source(), &owned_job);
         let name = RelPath::new(beside.file_name().as_bytes());
         mount.beside().subtitles(&beside.parent(), &name)
     };
-    let found = blocking(look).await;
+    let found = blocking(list).await;
     !matches!(found, Ok(subtitles) if subtitles.is_empty())
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The most changed paths that are kept; after more, the whole folder is scanned.
-const KEPT: usize = 1_024;
+const MAX_PATHS: usize = 1_024;
 
 /// The changes since the last call of [`WatchHints::take`].
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct WatchChanges {
 #[derive(Default)]
 pub struct WatchHints {
     changed: Mutex<WatchChanges>,
-    some: Notify,
+    signal: Notify,
     /// Set if changes were dropped before [`WatchHints::take_paths`] was called, or could not be handled.
     missed: AtomicBool,
 }
@@ -45,7 +45,7 @@ impl WatchHints {
     /// Returns when something has changed.
     pub async fn wait_for_change(&self) {
         loop {
-            let notified = self.some.notified();
+            let notified = self.signal.notified();
             if self.missed.load(Ordering::Relaxed) || *self.changed() != WatchChanges::default() {
                 return;
             }
@@ -56,7 +56,7 @@ impl WatchHints {
     /// Notes that changes could not be handled: the next [`WatchHints::take`] reports an overflow.
     pub fn set_missed(&self) {
         self.missed.store(true, Ordering::Relaxed);
-        self.some.notify_one();
+        self.signal.notify_one();
     }
 
     /// Returns the changes since the last call.
@@ -70,7 +70,7 @@ impl WatchHints {
     /// Returns when changed paths are known, or changes were dropped.
     pub async fn wait_for_paths(&self) {
         loop {
-            let notified = self.some.notified();
+            let notified = self.signal.notified();
             let is_some = {
                 let changed = self.changed();
                 !changed.paths.is_empty() || changed.overflowed
@@ -98,19 +98,19 @@ impl WatchHints {
         if changed.overflowed {
             return;
         }
-        if changed.paths.len() < KEPT {
+        if changed.paths.len() < MAX_PATHS {
             changed.paths.insert(path);
         } else {
             changed.paths.clear();
             changed.overflowed = true;
         }
         drop(changed);
-        self.some.notify_one();
+        self.signal.notify_one();
     }
 
-    fn tell(&self, what: impl FnOnce(&mut WatchChanges)) {
+    fn update(&self, what: impl FnOnce(&mut WatchChanges)) {
         what(&mut self.changed());
-        self.some.notify_one();
+        self.signal.notify_one();
     }
 
     fn changed(&self) -> MutexGuard<'_, WatchChanges> {
@@ -132,13 +132,13 @@ impl Watch {
     /// Why the system cannot watch, in words.
     pub fn new(source: &Arc<Source>) -> Result<Self, String> {
         let hints = Arc::<WatchHints>::default();
-        let (source, told) = (Arc::clone(source), Arc::clone(&hints));
+        let (source, shared_hints) = (Arc::clone(source), Arc::clone(&hints));
         let config = notify::Config::default().with_follow_symlinks(false);
         let handler = move |event: notify::Result<Event>| match event {
-            Ok(event) => hear(&source, &told, &event),
-            Err(error) => told.tell(|changed| changed.broken = Some(words(&error))),
+            Ok(event) => record_event(&source, &shared_hints, &event),
+            Err(error) => shared_hints.update(|changed| changed.broken = Some(describe(&error))),
         };
-        let watcher = RecommendedWatcher::new(handler, config).map_err(|error| words(&error))?;
+        let watcher = RecommendedWatcher::new(handler, config).map_err(|error| describe(&error))?;
         Ok(Self { watcher: Mutex::new(watcher), hints })
     }
 
@@ -149,7 +149,7 @@ impl Watch {
             Ok(()) => {}
             // The folder is gone.
             Err(error) if is_gone(&error) => {}
-            Err(error) => self.hints.tell(|changed| changed.broken = Some(words(&error))),
+            Err(error) => self.hints.update(|changed| changed.broken = Some(describe(&error))),
         }
     }
 
@@ -167,7 +167,7 @@ fn is_gone(error: &notify::Error) -> bool {
     }
 }
 
-fn words(error: &notify::Error) -> String {
+fn describe(error: &notify::Error) -> String {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => {
             "the system's limit of watched folders is reached (raise it with sysctl fs.inotify.max_user_watches)"
@@ -181,20 +181,20 @@ fn words(error: &notify::Error) -> String {
 }
 
 /// Records an event if it may mean a complete file, a new folder or a changed setting.
-fn hear(source: &Source, hints: &WatchHints, event: &Event) {
+fn record_event(source: &Source, hints: &WatchHints, event: &Event) {
     if event.need_rescan() {
-        hints.tell(|changed| changed.overflowed = true);
+        hints.update(|changed| changed.overflowed = true);
         return;
     }
-    let is_an_end = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
-    if is_an_end && event.paths.contains(&source.folder) {
-        hints.tell(|changed| changed.replaced = true);
+    let is_removal = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    if is_removal && event.paths.contains(&source.folder) {
+        hints.update(|changed| changed.replaced = true);
     }
-    let kind = kind(&event.kind);
+    let kind = entry_kind(&event.kind);
     for path in &event.paths {
         let Ok(path) = path.strip_prefix(&source.folder) else { continue };
-        if is_an_end || kind.is_some() {
-            hear_settings(hints, path);
+        if is_removal || kind.is_some() {
+            record_settings_change(hints, path);
         }
         let Some(kind) = kind else { continue };
         if !path.as_os_str().is_empty() && is_wanted(source, path, kind) {
@@ -204,19 +204,19 @@ fn hear(source: &Source, hints: &WatchHints, event: &Event) {
 }
 
 /// Records a change of a sidecar or `.scribedignore`, also its removal.
-fn hear_settings(hints: &WatchHints, path: &Path) {
+fn record_settings_change(hints: &WatchHints, path: &Path) {
     let name = path.file_name().unwrap_or_default();
     if name == IGNORE_FILE {
         hints.add(path.parent().unwrap_or(Path::new("")).to_owned());
     } else if is_sidecar(name) {
-        hints.tell(|changed| changed.settings = true);
+        hints.update(|changed| changed.settings = true);
     }
 }
 
 /// Returns the kind of entry if the event is relevant: a new name, a file closed after writing, changed metadata.
 /// Single writes are not: the file is checked when it is closed, or after its settle time. The inner `None` means a
 /// file or a folder.
-fn kind(event: &EventKind) -> Option<Option<EntryKind>> {
+fn entry_kind(event: &EventKind) -> Option<Option<EntryKind>> {
     match event {
         EventKind::Create(CreateKind::File) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
             Some(Some(EntryKind::File))
@@ -250,7 +250,7 @@ mod tests {
 
     fn heard(kind: EventKind, path: &str) -> WatchChanges {
         let hints = WatchHints::default();
-        hear(&source(), &hints, &Event::new(kind).add_path(PathBuf::from(path)));
+        record_event(&source(), &hints, &Event::new(kind).add_path(PathBuf::from(path)));
         hints.take()
     }
 
@@ -285,19 +285,19 @@ mod tests {
         assert!(heard(EventKind::Remove(RemoveKind::Folder), "/srv/media").replaced);
         assert!(heard(EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/srv/media").replaced);
         let hints = WatchHints::default();
-        hear(&source(), &hints, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
+        record_event(&source(), &hints, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
         assert!(hints.take().overflowed);
     }
 
     #[test]
     fn memory_is_bounded_and_nothing_is_forgotten_in_silence() {
         let hints = WatchHints::default();
-        for n in 0..KEPT {
+        for n in 0..MAX_PATHS {
             hints.add(PathBuf::from(format!("{n}.wav")));
         }
         let all = hints.take();
-        assert!(all.paths.len() == KEPT && !all.overflowed);
-        for n in 0..=3 * KEPT {
+        assert!(all.paths.len() == MAX_PATHS && !all.overflowed);
+        for n in 0..=3 * MAX_PATHS {
             hints.add(PathBuf::from(format!("{n}.wav")));
         }
         assert_eq!(hints.take(), WatchChanges { overflowed: true, ..WatchChanges::default() });
@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn what_is_taken_in_between_hides_nothing_else() {
         let hints = WatchHints::default();
-        hints.tell(|changed| changed.replaced = true);
-        for n in 0..=KEPT {
+        hints.update(|changed| changed.replaced = true);
+        for n in 0..=MAX_PATHS {
             hints.add(PathBuf::from(format!("{n}.wav")));
         }
         assert_eq!(hints.take_paths(), BTreeSet::new(), "more than is remembered");

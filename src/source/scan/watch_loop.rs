@@ -21,19 +21,19 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Changes within this time are handled together.
-const GATHERED: Duration = Duration::from_millis(100);
+const GATHER_TIME: Duration = Duration::from_millis(100);
 
 /// The interval of scans without events; at least four times as long as the last scan took.
-const POLL: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The interval at which a folder that is away is checked; also checked after each mount.
-const AWAY: Duration = Duration::from_secs(30);
+const AWAY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Changes within this time before the end of a watch may not have been handled.
 pub const EVENT_LAG: Duration = Duration::from_secs(2);
 
 /// The longest sleep towards a moment of the wall clock, since the clock may be set meanwhile.
-const NAP: Duration = Duration::from_secs(60);
+const MAX_SLEEP: Duration = Duration::from_secs(60);
 
 pub struct WatchLoop<'a> {
     pub mount: Arc<Mount>,
@@ -49,7 +49,7 @@ pub struct WatchLoop<'a> {
 }
 
 /// Why the loop continues.
-enum Woken {
+enum Wake {
     Changed,
     Shares,
     Mounts,
@@ -70,7 +70,7 @@ struct Followed {
 
 /// Network mounts inside a watched folder.
 struct Shares {
-    at: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
     due: Uptime,
 }
 
@@ -83,11 +83,11 @@ impl WatchLoop<'_> {
         let mounts = Changes::open().ok();
         let (mut unwatched, mut since) = (None, self.since);
         loop {
-            self.until_there(mounts.as_ref()).await;
-            let mut followed = self.begin(&mut unwatched);
-            let took = self.opened(&mut followed, since).await?;
+            self.wait_until_available(mounts.as_ref()).await;
+            let mut followed = self.start_following(&mut unwatched);
+            let took = self.scan_at_start(&mut followed, since).await?;
             if self.mount.away().is_none() {
-                self.while_it_changes(&followed, self.reopened()).await?;
+                self.while_handling_changes(&followed, self.resume_jobs()).await?;
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
             since = self.clock.wall().saturating_sub(EVENT_LAG);
@@ -96,40 +96,40 @@ impl WatchLoop<'_> {
 
     /// Scans at the start, if no scan is known or a slot is still to be run; else reads the folders only. Returns how
     /// long the scan took.
-    async fn opened(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
+    async fn scan_at_start(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
         let scans = self.mount.scans();
         scans.adopt_cron_line(self.clock.wall()).await;
         if let (true, Some(ScanTurn::At { .. })) = (self.mount.is_known(), scans.next_scan(self.clock.wall())) {
             if followed.watch.is_some() {
-                let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
-                self.looked(begun, followed);
+                let scanned = self.while_handling_changes(followed, self.folder_scan(followed).folders(since)).await?;
+                self.report_scan(scanned, followed);
             }
-            self.fixed().await?;
+            self.resume_after_fix().await?;
             return Ok(Duration::ZERO);
         }
-        self.whole(followed).await
+        self.scan_everything(followed).await
     }
 
-    async fn reopened(&self) -> Result<(), StoreError> {
+    async fn resume_jobs(&self) -> Result<(), StoreError> {
         wake_jobs::resume_waiting_for_folder(self.mount.source(), self.store, self.clock).await?;
         wake_jobs::readmit_without_subtitle(&self.mount, self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
 
-    async fn until_there(&self, mounts: Option<&Changes>) {
+    async fn wait_until_available(&self, mounts: Option<&Changes>) {
         while self.mount.check_now().await.is_err() {
             let mut away = self.mount.follow();
             tokio::select! {
-                () = self.clock.sleep(AWAY) => {}
-                () = changes(mounts) => {}
+                () = self.clock.sleep(AWAY_CHECK_INTERVAL) => {}
+                () = wait_for_mounts(mounts) => {}
                 _ = away.wait_for(Option::is_none) => {}
             }
         }
     }
 
     /// Begins to follow the folder, with a watch if the disk supports one. Logs once why not.
-    fn begin(&self, unwatched: &mut Option<String>) -> Followed {
+    fn start_following(&self, unwatched: &mut Option<String>) -> Followed {
         let source = self.mount.source();
         let network = self.mount.disks().root().is_network();
         let watch = match unwatched {
@@ -137,24 +137,27 @@ impl WatchLoop<'_> {
             // A bucket reports no changes, and each listing may cost money: only `scan` says how often.
             None if !self.mount.can_be_watched() => None,
             None if network => {
-                self.polls("the folder is on a network mount, which does not report changes".to_owned(), unwatched);
+                self.log_polling(
+                    "the folder is on a network mount, which does not report changes".to_owned(),
+                    unwatched,
+                );
                 None
             }
-            None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
+            None => Watch::new(source).map_err(|words| self.log_polling(words, unwatched)).ok(),
         };
         // With a cron line, network mounts are scanned with everything else.
         let polls = self.mount.source().scan.line().is_none();
-        let at = if polls { self.mount.disks().shares() } else { Vec::new() };
-        let shares = Shares { at, due: self.clock.uptime().after(POLL) };
+        let folders = if polls { self.mount.disks().shares() } else { Vec::new() };
+        let shares = Shares { folders, due: self.clock.uptime().after(POLL_INTERVAL) };
         if watch.is_some() {
-            self.polls_shares(&shares.at);
+            self.log_share_polling(&shares.folders);
         }
-        Followed { watch: watch.map(Arc::new), mounts: self.around(), shares, troubles: Vec::new() }
+        Followed { watch: watch.map(Arc::new), mounts: self.mounts_around(), shares, troubles: Vec::new() }
     }
 
-    fn polls_shares(&self, shares: &[PathBuf]) {
+    fn log_share_polling(&self, shares: &[PathBuf]) {
         for share in shares {
-            let (folder, every) = (share.display(), humantime::format_duration(self.poll(Duration::ZERO)));
+            let (folder, every) = (share.display(), humantime::format_duration(self.poll_interval(Duration::ZERO)));
             let words = "a network mount inside the source does not report changes; scribed scans it every";
             tracing::info!(source = %self.mount.source().name, %folder, "{words} {every}");
         }
@@ -162,7 +165,7 @@ impl WatchLoop<'_> {
 
     /// Returns the mounts around the folder. The folder was just available, so its real path is known and it need not
     /// be accessed.
-    fn around(&self) -> Vec<u8> {
+    fn mounts_around(&self) -> Vec<u8> {
         if !self.mount.source().is_local() {
             return Vec::new();
         }
@@ -170,23 +173,23 @@ impl WatchLoop<'_> {
         table::around(real.as_deref().unwrap_or(&self.mount.source().folder))
     }
 
-    fn polls(&self, reason: String, unwatched: &mut Option<String>) {
+    fn log_polling(&self, reason: String, unwatched: &mut Option<String>) {
         let name = &self.mount.source().name;
         if let Schedule::At(line) = &self.mount.source().scan {
             let words = "scribed does not watch the folder; it scans at the times of the cron line only";
             tracing::info!(source = %name, %reason, scan = %line, "{words}");
         } else {
-            let every = humantime::format_duration(self.poll(Duration::ZERO));
+            let every = humantime::format_duration(self.poll_interval(Duration::ZERO));
             tracing::info!(source = %name, %reason, "scribed does not watch the folder; it scans every {every}");
         }
         *unwatched = Some(reason);
     }
 
-    fn poll(&self, took: Duration) -> Duration {
-        let rest = POLL.max(took * 4);
+    fn poll_interval(&self, took: Duration) -> Duration {
+        let interval = POLL_INTERVAL.max(took * 4);
         match self.mount.source().scan {
-            Schedule::Every(every) => rest.min(every),
-            Schedule::At(_) => rest,
+            Schedule::Every(every) => interval.min(every),
+            Schedule::At(_) => interval,
         }
     }
 
@@ -200,31 +203,31 @@ impl WatchLoop<'_> {
         unwatched: &mut Option<String>,
     ) -> Result<(), StoreError> {
         // Only a full scan moves this moment: changes may never end.
-        let mut due = self.due(followed, took);
+        let mut due = self.next_full_scan(followed, took);
         loop {
-            match self.woken(followed, mounts, due).await {
-                Woken::Away => return Ok(()),
-                Woken::Mounts if self.around() != followed.mounts => return Ok(()),
-                Woken::Mounts => continue,
-                Woken::Time => due = self.looked_through(followed).await?,
-                Woken::Shares => self.shares(followed).await?,
-                Woken::Changed => {
-                    self.clock.sleep(GATHERED).await;
+            match self.wait_for_wake(followed, mounts, due).await {
+                Wake::Away => return Ok(()),
+                Wake::Mounts if self.mounts_around() != followed.mounts => return Ok(()),
+                Wake::Mounts => continue,
+                Wake::Time => due = self.scan_on_schedule(followed).await?,
+                Wake::Shares => self.scan_shares(followed).await?,
+                Wake::Changed => {
+                    self.clock.sleep(GATHER_TIME).await;
                     let Some(changed) = followed.watch.as_ref().map(|watch| watch.hints().take()) else { continue };
                     if let Some(words) = changed.broken {
-                        self.polls(words, unwatched);
+                        self.log_polling(words, unwatched);
                         return Ok(());
                     }
                     if changed.replaced {
                         return Ok(());
                     }
                     if changed.overflowed {
-                        due = self.overflowed(followed).await?;
+                        due = self.scan_after_overflow(followed).await?;
                     } else {
                         if changed.settings {
-                            self.fixed().await?;
+                            self.resume_after_fix().await?;
                         }
-                        self.changed(changed.paths, followed).await?;
+                        self.scan_changed_paths(changed.paths, followed).await?;
                     }
                 }
             }
@@ -234,41 +237,41 @@ impl WatchLoop<'_> {
         }
     }
 
-    async fn shares(&self, followed: &mut Followed) -> Result<(), StoreError> {
+    async fn scan_shares(&self, followed: &mut Followed) -> Result<(), StoreError> {
         let begun = self.clock.uptime();
-        let paths = followed.shares.at.iter().cloned().collect();
-        self.while_it_changes(followed, self.changed(paths, followed)).await?;
+        let paths = followed.shares.folders.iter().cloned().collect();
+        self.while_handling_changes(followed, self.scan_changed_paths(paths, followed)).await?;
         let now = self.clock.uptime();
-        followed.shares.due = now.after(self.poll(now.since(begun)));
+        followed.shares.due = now.after(self.poll_interval(now.since(begun)));
         Ok(())
     }
 
     /// Returns when the next full scan is due, by the monotonic clock, whatever changes are reported. `None` with a
     /// cron line.
-    fn due(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
+    fn next_full_scan(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
         let polls = followed.watch.is_none() && self.mount.can_be_watched();
         let due = match self.mount.source().scan {
             Schedule::At(_) => None,
-            Schedule::Every(_) if polls => Some(self.poll(took)),
+            Schedule::Every(_) if polls => Some(self.poll_interval(took)),
             Schedule::Every(every) => Some(every),
         };
-        let due = due.map(|rest| self.clock.uptime().after(rest));
+        let due = due.map(|interval| self.clock.uptime().after(interval));
         self.mount.scans().set_due(due);
         due
     }
 
     /// Returns how long to wait for the next scan; zero if it is overdue.
-    fn left(&self, due: Option<Uptime>) -> Duration {
+    fn time_to_next_scan(&self, due: Option<Uptime>) -> Duration {
         let slot = match self.mount.scans().next_scan(self.clock.wall()) {
             Some(ScanTurn::Now(_)) => Some(Duration::ZERO),
-            Some(ScanTurn::At { slot, .. }) => Some(slot.duration_since(self.clock.wall()).min(NAP)),
+            Some(ScanTurn::At { slot, .. }) => Some(slot.duration_since(self.clock.wall()).min(MAX_SLEEP)),
             None => None,
         };
         let due = due.map(|due| due.since(self.clock.uptime()));
-        due.into_iter().chain(slot).min().unwrap_or(NAP)
+        due.into_iter().chain(slot).min().unwrap_or(MAX_SLEEP)
     }
 
-    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, due: Option<Uptime>) -> Woken {
+    async fn wait_for_wake(&self, followed: &Followed, mounts: Option<&Changes>, due: Option<Uptime>) -> Wake {
         let mut away = self.mount.follow();
         let hints = async {
             match &followed.watch {
@@ -278,7 +281,7 @@ impl WatchLoop<'_> {
         };
         let shares = async {
             match &followed.watch {
-                Some(_) if !followed.shares.at.is_empty() => {
+                Some(_) if !followed.shares.folders.is_empty() => {
                     self.wait(|| followed.shares.due.since(self.clock.uptime())).await;
                 }
                 _ => std::future::pending().await,
@@ -286,12 +289,12 @@ impl WatchLoop<'_> {
         };
         tokio::select! {
             biased;
-            _ = away.wait_for(Option::is_some) => Woken::Away,
+            _ = away.wait_for(Option::is_some) => Wake::Away,
             // Before the changes, since there may always be one.
-            () = self.wait(|| self.left(due)) => Woken::Time,
-            () = shares => Woken::Shares,
-            () = changes(mounts) => Woken::Mounts,
-            () = hints => Woken::Changed,
+            () = self.wait(|| self.time_to_next_scan(due)) => Wake::Time,
+            () = shares => Wake::Shares,
+            () = wait_for_mounts(mounts) => Wake::Mounts,
+            () = hints => Wake::Changed,
         }
     }
 
@@ -306,43 +309,43 @@ impl WatchLoop<'_> {
         }
     }
 
-    async fn looked_through(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
-        let took = self.whole(followed).await?;
-        Ok(self.due(followed, took))
+    async fn scan_on_schedule(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
+        let took = self.scan_everything(followed).await?;
+        Ok(self.next_full_scan(followed, took))
     }
 
     /// Scans everything after changes were dropped.
-    async fn overflowed(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
-        let took = self.whole(followed).await?;
-        let due = self.due(followed, took);
+    async fn scan_after_overflow(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
+        let took = self.scan_everything(followed).await?;
+        let due = self.next_full_scan(followed, took);
         // Waits between scans while very many files arrive.
-        self.clock.sleep(took.min(POLL)).await;
+        self.clock.sleep(took.min(POLL_INTERVAL)).await;
         Ok(due)
     }
 
     /// Scans everything. Returns how long it took.
-    async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
+    async fn scan_everything(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
         let begun = self.clock.uptime();
-        self.tell_cause();
-        let scanned = self.while_it_changes(followed, self.scan(followed).scan_all()).await?;
+        self.log_cause();
+        let scanned = self.while_handling_changes(followed, self.folder_scan(followed).scan_all()).await?;
         let took = self.clock.uptime().since(begun);
-        self.looked(scanned, followed);
-        self.fixed().await?;
+        self.report_scan(scanned, followed);
+        self.resume_after_fix().await?;
         Ok(took)
     }
 
     /// Reports the result of a full scan. Problems are logged when they change.
-    fn looked(&self, scanned: Scanned, followed: &mut Followed) {
-        self.not_forgotten(&scanned, followed);
+    fn report_scan(&self, scanned: Scanned, followed: &mut Followed) {
+        self.note_missed_changes(&scanned, followed);
         if scanned.problems != followed.troubles {
-            self.tell(&scanned.problems);
+            self.log_problems(&scanned.problems);
             followed.troubles.clone_from(&scanned.problems);
         }
-        self.leave(scanned);
+        self.report_leftovers(scanned);
     }
 
     /// Logs why a scan runs outside its schedule.
-    fn tell_cause(&self) {
+    fn log_cause(&self) {
         let source = &self.mount.source().name;
         match self.mount.scans().next_scan(self.clock.wall()) {
             Some(ScanTurn::Now(Cause::Missed(slot))) => {
@@ -356,73 +359,80 @@ impl WatchLoop<'_> {
     }
 
     /// Wakes jobs that wait for a corrected sidecar.
-    async fn fixed(&self) -> Result<(), StoreError> {
+    async fn resume_after_fix(&self) -> Result<(), StoreError> {
         wake_jobs::resume_waiting_for_fix(self.mount.source(), self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
 
     /// Runs `work` and handles changes meanwhile: a scan of a million files on a slow disk must not delay a new file.
-    async fn while_it_changes<T>(
+    async fn while_handling_changes<T>(
         &self,
         followed: &Followed,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let Some(watch) = &followed.watch else { return work.await };
         let done = CancellationToken::new();
-        let working = async {
+        let run_work = async {
             let _ended = done.clone().drop_guard();
             work.await
         };
-        let taking_in = async {
+        let handle_changes = async {
             // Not cancelled halfway: paths taken from the hints are known nowhere else.
             while done.run_until_cancelled(watch.hints().wait_for_paths()).await.is_some() {
-                self.clock.sleep(GATHERED).await;
-                self.changed(watch.hints().take_paths(), followed).await?;
+                self.clock.sleep(GATHER_TIME).await;
+                self.scan_changed_paths(watch.hints().take_paths(), followed).await?;
             }
             Ok(())
         };
-        let (worked, taken_in) = tokio::join!(working, taking_in);
-        taken_in.and(worked)
+        let (result, handled) = tokio::join!(run_work, handle_changes);
+        handled.and(result)
     }
 
-    async fn changed(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
-        let scanned = self.scan(followed).scan_paths(topmost(paths)).await?;
-        self.not_forgotten(&scanned, followed);
-        self.tell(&scanned.problems);
-        self.leave(scanned);
+    async fn scan_changed_paths(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
+        let scanned = self.folder_scan(followed).scan_paths(topmost(paths)).await?;
+        self.note_missed_changes(&scanned, followed);
+        self.log_problems(&scanned.problems);
+        self.report_leftovers(scanned);
         Ok(())
     }
 
     /// Notes missed changes if the folder was away: it may be back before another check notices.
-    fn not_forgotten(&self, scanned: &Scanned, followed: &Followed) {
+    fn note_missed_changes(&self, scanned: &Scanned, followed: &Followed) {
         if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.is_folder_present) {
             watch.hints().set_missed();
         }
     }
 
-    fn scan(&self, followed: &Followed) -> FolderScan<'_> {
+    fn folder_scan(&self, followed: &Followed) -> FolderScan<'_> {
         let on_folder = followed.watch.clone().map(|watch| {
             let over: crate::source::scan::traverse::OnFolder = Arc::new(move |folder| watch.add_folder(folder));
             over
         });
-        FolderScan { mount: &self.mount, store: self.store, clock: self.clock, admitted: self.admitted, on_folder }
+        FolderScan {
+            mount: &self.mount,
+            store: self.store,
+            clock: self.clock,
+            admitted: self.admitted,
+            on_folder,
+            only: None,
+        }
     }
 
-    fn tell(&self, troubles: &[String]) {
+    fn log_problems(&self, troubles: &[String]) {
         for trouble in troubles {
             tracing::warn!(source = %self.mount.source().name, %trouble, "the scan could not read everything");
         }
     }
 
-    fn leave(&self, scanned: Scanned) {
+    fn report_leftovers(&self, scanned: Scanned) {
         if !scanned.leftovers.is_empty() {
             (self.leftovers)(scanned.leftovers);
         }
     }
 }
 
-async fn changes(mounts: Option<&Changes>) {
+async fn wait_for_mounts(mounts: Option<&Changes>) {
     match mounts {
         Some(mounts) => mounts.next().await,
         None => std::future::pending().await,
@@ -431,13 +441,13 @@ async fn changes(mounts: Option<&Changes>) {
 
 /// Removes paths that are below another one.
 fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let mut kept: Vec<PathBuf> = Vec::new();
+    let mut topmost_paths: Vec<PathBuf> = Vec::new();
     for path in paths {
-        if kept.last().is_none_or(|above| !path.starts_with(above)) {
-            kept.push(path);
+        if topmost_paths.last().is_none_or(|above| !path.starts_with(above)) {
+            topmost_paths.push(path);
         }
     }
-    kept
+    topmost_paths
 }
 
 #[cfg(test)]
@@ -481,7 +491,7 @@ mod tests {
 
         async fn sleep(&self, span: Duration) {
             let until = self.uptime().after(span);
-            if span == GATHERED {
+            if span == GATHER_TIME {
                 self.pass(600, 600);
             }
             while self.uptime() < until {
@@ -531,7 +541,7 @@ mod tests {
         hourly.mount.scans().record_start(clock.wall()).await;
         hourly.mount.scans().record_end(clock.wall()).await;
         let due = Some(clock.uptime().after(Duration::from_secs(900)));
-        let left = || (every.left(due).as_secs(), hourly.left(None).as_secs());
+        let left = || (every.time_to_next_scan(due).as_secs(), hourly.time_to_next_scan(None).as_secs());
         assert_eq!(left(), (900, 60));
         clock.pass(-7200, 890);
         assert_eq!(left(), (10, 60));

@@ -9,8 +9,10 @@ mod lifecycle;
 mod purchases;
 mod queries;
 mod rows;
+mod transfer;
 
 pub use rows::{Barrier, Journal, Rows};
+pub use transfer::{StoredRow, follows, services_of};
 
 use crate::domain::charge::{Charge, charges_after};
 use crate::domain::clock_ahead::has_future_timestamp;
@@ -142,7 +144,7 @@ impl Queue {
             index.add(&job);
         })?;
         if rows.has_sightings()? {
-            rows.each_bought(&mut |bought| index.spending.sight(bought))?;
+            rows.each_bought(&mut |_, bought| index.spending.sight(bought))?;
         }
         Ok(Self { rows, journal, index, ahead })
     }

@@ -18,7 +18,7 @@ pub trait Rows: Send {
     /// Returns what is known to have been bought under a key.
     fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError>;
     /// Passes every known purchase to `see`.
-    fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError>;
+    fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError>;
     /// Records a purchase; with `None`, removes one that was worth nothing.
     fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError>;
     /// Whether any purchase was ever found in a service's list.

@@ -188,7 +188,8 @@ fn a_folder_that_two_sources_order_from_is_a_warning_and_explained_by_the_one_th
         ran.last_object()
     };
     let alone = explained("inbox/b.wav");
-    assert_eq!((&alone["source"], &alone["what"]), (&"talks".into(), &"taken".into()), "{alone}");
+    assert_eq!((&alone["source"], &alone["verdict"]), (&"talks".into(), &"taken".into()), "{alone}");
+    assert!(explained("inbox/may.csv")["words"].as_str().unwrap().contains("manifest"));
     let both = explained("inbox/a.wav");
     assert_eq!(both["source"], "talks", "{both}");
     assert!(both["facts"].to_string().contains("row 2 of may.csv (source lists)"), "{both}");

@@ -38,6 +38,7 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "id",
         "missing",
         "outputs",
+        "parts",
         "path",
         "reason",
         "request_id",

@@ -241,6 +241,7 @@ fn folder(dir: &Path) -> HarvestFolder {
         kind: ListKind::PreRecorded,
         outputs: vec![Format::Txt],
         name_by: None,
+        captions: Default::default(),
         syncs: Default::default(),
     }
 }

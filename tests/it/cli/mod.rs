@@ -8,6 +8,7 @@ mod harvest;
 mod messages;
 mod monitoring;
 mod once;
+mod pass_limits;
 mod plan;
 mod plan_manifests;
 mod presentation;

@@ -353,5 +353,5 @@ fn a_recording_that_no_day_of_the_budget_can_pay_is_to_be_fixed_and_not_promised
         ("longer than `budget.day` ever allows (3.0 s): raise that setting", &json!(1))
     );
     assert!(bed.run(["plan", "--list"]).stdout.contains("to be fixed     inbox/long.wav: longer than"), "{ran:?}");
-    assert_eq!(bed.once(1)["waiting_for"], json!({"person": 1}), "a pass does what the plan says");
+    assert_eq!(bed.once(1)["waiting_for"], json!({"budget": 1}), "a pass does what the plan says");
 }

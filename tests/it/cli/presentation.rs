@@ -445,7 +445,7 @@ fn only_jobs_that_move_are_on_their_way() {
     eventually("one is at the service", || {
         bed.run(["status"])
             .stdout
-            .contains("service default: 1 jobs in progress, 1 being transcribed (at most 1 at a time); 2 waiting")
+            .contains("service default: 1 job in progress, 1 being transcribed (at most 1 at a time); 2 waiting")
     });
     let served = bed.run(["status", "--json"]).last_object()["services"][0].clone();
     assert_eq!((&served["open"], &served["on_their_way"]), (&json!(3), &json!(1)), "{served}");

@@ -96,7 +96,7 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("no service `first` any more, but 1 jobs use it"), "{refused:?}");
+    assert!(refused.stderr.contains("no service `first` any more, but the queue has 1 open job for it"), "{refused:?}");
     stub.set(|_, _| Act::Well);
     eventually("it is written", || exists(&bed.path("inbox/a.en.txt")));
     assert_eq!(bed.run(["reload"]).code, 0);

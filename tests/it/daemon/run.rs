@@ -351,7 +351,7 @@ fn failures_are_listed_with_reasons_and_go_on_when_told() {
     let mut reader = csv::ReaderBuilder::new().from_reader(table.as_bytes());
     let header: Vec<_> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let expected =
-        "id source path stage round attempts reason fault transcription_id request_id since due service missing";
+        "id source path stage round attempts reason fault transcription_id request_id since due service missing parts";
     assert_eq!(header, expected.split(' ').collect::<Vec<_>>());
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
     let shown = odd.replace('\n', "\\n"); // one line a row, whatever a name holds

@@ -68,6 +68,17 @@ fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
     assert!(listed.lines().any(|line| line.contains("bad.wav") && line.ends_with(WITHOUT)), "{listed}");
     let incomplete = bed.run(["jobs", "--incomplete", "--json"]).objects();
     assert_eq!(incomplete, [jobs["bad.wav"].clone()]);
+    let part = |enrichment: &str, language: Option<&str>, outcome: &str, words: Option<&str>| json!({ "enrichment": enrichment, "language": language, "outcome": outcome, "words": words });
+    let parts = json!([
+        part("diarization", None, "failed", Some("too many speakers")),
+        part("summarization", None, "done", None),
+        part("translation", Some("de"), "done", None),
+        part("translation", Some("fr"), "failed", Some("no such model")),
+    ]);
+    assert_eq!(jobs["bad.wav"]["parts"], parts);
+    let outcomes = "done: summarization, translation de; \
+        failed: diarization (too many speakers), translation fr (no such model)";
+    assert!(bed.run(["jobs", "--incomplete"]).stdout.contains(&format!("{WITHOUT} [{outcomes}]")));
     let table = bed.run(["jobs", "--csv"]).stdout;
     let mut rows = csv::Reader::from_reader(table.as_bytes());
     let at = rows.headers().unwrap().iter().position(|name| name == "missing").unwrap();
@@ -77,8 +88,10 @@ fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
     let show = bed.run(["show", "1"]).stdout;
     for line in [
         "  reason   written, without: diarization, translation fr",
-        "  without  diarization: too many speakers",
-        "  without  translation fr: no such model",
+        "  without  diarization: failed: too many speakers",
+        "  without  translation fr: failed: no such model",
+        "  with     summarization",
+        "  with     translation de",
     ] {
         assert!(show.lines().any(|said| said == line), "{line}: {show}");
     }
@@ -96,6 +109,7 @@ fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
     let rows = receipt(&bed, "list.csv.receipt.csv");
     assert_eq!((rows[0]["scribed_state"].as_str(), rows[0]["scribed_reason"].as_str()), ("written", WITHOUT));
     assert_eq!(rows[0]["scribed_missing"], "diarization, translation fr");
+    assert_eq!(rows[0]["scribed_parts"], outcomes);
     assert_eq!((rows[1]["scribed_reason"].as_str(), rows[1]["scribed_missing"].as_str()), ("done", ""));
 
     let later = bed.run(["once", "--json"]).last_object();
@@ -137,6 +151,29 @@ fn a_retry_of_what_lacks_something_pays_by_a_persons_word_only() {
     assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
     assert_eq!(bed.run(["status", "--json"]).last_object()["incomplete"], 0);
+}
+
+#[test]
+fn a_retry_of_all_incomplete_jobs_shows_the_cost_first() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    let creates = || stub.book().creates.len();
+    let refused = bed.run(["retry", "--incomplete"]);
+    assert_eq!((refused.code, creates()), (2, 2), "{refused:?}");
+    assert!(refused.stdout.contains("1 job to continue") && refused.stderr.contains("--yes"), "{refused:?}");
+    let none = bed.run(["retry", "--incomplete", "--enrichment", "summarization", "--yes"]);
+    assert!(none.code == 0 && none.stdout.contains("no job is incomplete"), "{none:?}");
+
+    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    let retried = bed.run(["retry", "--incomplete", "--enrichment", "translation", "--yes", "--json"]).objects();
+    assert_eq!(
+        (&retried[0]["estimate"]["jobs"], &retried[0]["estimate"]["purchases"], &retried[1]["cost"]),
+        (&json!(1), &json!(1), &json!("another")),
+        "{retried:?}"
+    );
+    assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
+    assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
 }
 
 /// Under the embedded service.

@@ -82,6 +82,7 @@ fn events() -> Vec<JobEvent> {
             rendered_as: None,
             language: None,
             missing: Vec::new(),
+            parts: Vec::new(),
             unread: None,
         },
         JobEvent::Skipped { why: Skip::Vanished },

@@ -31,6 +31,11 @@ fn fuzzed_queries() {
     each("query", fuzzing::query);
 }
 
+#[test]
+fn fuzzed_captions() {
+    each("captions", fuzzing::captions);
+}
+
 /// A seed that is refused at once would teach nothing.
 #[test]
 fn the_seeds_mean_something() {

@@ -3,7 +3,7 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -301,4 +301,102 @@ fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
         }
     }
     assert_eq!(bed.run(["show", "2"]).code, 0);
+}
+
+#[test]
+fn a_row_that_is_removed_before_it_was_bought_is_not_bought() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").section("[budget]\nrun = \"2s\"").bed();
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\n");
+    let sum = bed.once(0);
+    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(0), 1), "{sum}");
+    assert_eq!(bed.jobs()["b.wav"]["stage"], "skipped");
+    assert!(bed.jobs()["b.wav"]["reason"].as_str().unwrap().contains("its row was removed from the manifest"));
+    // The row is back, and so is its job.
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(1), 2));
+    // The manifest is removed: what was not bought ends.
+    bed.drop_in(2, "c.wav");
+    bed.drop_in(0, "d.wav");
+    write(&bed, "more.csv", "file\nc.wav\nd.wav\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    fs::remove_file(bed.path("inbox/more.csv")).unwrap();
+    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(0), 3));
+}
+
+#[test]
+fn a_row_that_was_corrected_is_not_bought_as_it_was_before() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").section("[budget]\nrun = \"2s\"").bed();
+    let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    fs::write(bed.path("jobs.toml"), config.replace("settle = \"20ms\"", "settle = \"2s\"")).unwrap();
+    // Whoever starts a pass right after an edit means the new text.
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,fr,\n");
+    let sum = bed.once(0);
+    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(1), 2), "{sum}");
+    let languages: Vec<Value> =
+        stub.book().creates.iter().map(|create| create.body["language_config"].clone()).collect();
+    assert!(languages[1].to_string().contains("fr"), "{languages:?}");
+}
+
+#[test]
+fn rows_that_claim_one_output_name_do_not_share_files_and_a_replaced_recording_harms_no_other() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "hold = \"20ms\"\n");
+    write(&bed, "a.wav", "a");
+    write(&bed, "b.wav", "b");
+    write(&bed, "list.csv", "file,output\na.wav,X\nb.wav,X\n");
+    assert_eq!(bed.once(0)["done"], 2);
+    let outputs = |name: &str| -> Vec<String> {
+        let outputs = bed.jobs()[name]["outputs"].clone();
+        outputs.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    let (one, other) = (outputs("a.wav"), outputs("b.wav"));
+    assert!(one.iter().all(|name| !other.contains(name)), "{one:?} {other:?}");
+    let before: Vec<Vec<u8>> = other.iter().map(|name| fs::read(bed.path("inbox").join(name)).unwrap()).collect();
+    write(&bed, "a.wav", "another recording");
+    eventually("the replacement is transcribed", || {
+        bed.run(["once", "--json"]);
+        stub.book().creates.len() == 3
+    });
+    let after: Vec<Vec<u8>> = other.iter().map(|name| fs::read(bed.path("inbox").join(name)).unwrap()).collect();
+    assert_eq!(before, after);
+    assert_eq!(outputs("b.wav"), other);
+}
+
+#[test]
+fn a_plan_knows_that_a_row_was_removed_and_carrying_it_out_buys_nothing_for_it() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").section("[budget]\nrun = \"2s\"").bed();
+    for (n, name) in ["a.wav", "b.wav", "c.wav"].into_iter().enumerate() {
+        bed.drop_in(n, name);
+    }
+    write(&bed, "list.csv", "file,priority\na.wav,5\nb.wav,\nc.wav,\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 2}));
+    let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    fs::write(bed.path("jobs.toml"), config.replace("run = \"2s\"", "run = \"1h\"")).unwrap();
+    // Before the plan.
+    write(&bed, "list.csv", "file,priority\na.wav,5\nc.wav,\n");
+    let ran = bed.run(["plan", "--json", "--save", "tonight.plan"]);
+    assert_eq!((ran.code, &ran.last_object()["files"]), (0, &json!(1)), "{ran:?}");
+    assert!(bed.run(["plan", "--list"]).stdout.contains("its row was removed from the manifest"));
+    // After it.
+    write(&bed, "list.csv", "file,priority\na.wav,5\n");
+    bed.run(["once", "--plan", "tonight.plan"]);
+    assert_eq!(stub.book().creates.len(), 1, "nothing more was bought");
+    assert_eq!(bed.jobs()["c.wav"]["stage"], "skipped");
+    assert_eq!(bed.once(0)["done"], 0);
+    let forgotten = bed.run(["forget", "inbox/b.wav"]);
+    assert_eq!(forgotten.code, 1, "its recording exists: {forgotten:?}");
+    fs::remove_file(bed.path("inbox/b.wav")).unwrap();
+    let forgotten = bed.run(["forget", "inbox/b.wav"]);
+    assert_eq!(forgotten.code, 0, "no row names it: {forgotten:?}");
 }

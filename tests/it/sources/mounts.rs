@@ -55,8 +55,10 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
     let (store, clock) = (&*watching.house.store, &scribed::clock::SystemClock);
     let gone = std::sync::Once::new();
     let admitted = || gone.call_once(|| share.goes());
-    let scanned =
-        FolderScan { mount: &mount, store, clock, admitted: &admitted, on_folder: None }.scan_all().await.unwrap();
+    let scanned = FolderScan { mount: &mount, store, clock, admitted: &admitted, on_folder: None, only: None }
+        .scan_all()
+        .await
+        .unwrap();
     assert!(!scanned.is_folder_present && scanned.problems.is_empty(), "{scanned:?}");
     let after = watching.jobs().await;
     assert_eq!(after[..3_000], before[..]);

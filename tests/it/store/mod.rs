@@ -6,3 +6,4 @@ mod laws;
 mod model;
 mod old_data;
 mod power_loss;
+mod state_file;

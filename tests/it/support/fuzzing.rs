@@ -4,6 +4,7 @@
 use axum::http::Uri;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
+use scribed::captions::{CaptionFile, CaptionFormat, Profile, check, fix};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
 use scribed::server::http::{records, validate_create};
@@ -121,5 +122,24 @@ pub fn query(bytes: &[u8]) {
             }
         }
         Err(wrong) => assert!(!wrong.is_empty() && wrong.iter().all(|words| words.contains(" must "))),
+    }
+}
+
+/// Checks a caption file: whatever its bytes, it is read and checked, and repairing it twice changes no more than once.
+pub fn captions(bytes: &[u8]) {
+    let layout = Profile::Netflix.layout("en");
+    let file = CaptionFile::parse(bytes, None);
+    check(&file, &layout);
+    let writable = matches!(file.format, CaptionFormat::Srt | CaptionFormat::Vtt);
+    if !writable || !file.unread.is_empty() {
+        return;
+    }
+    let text = |file: &CaptionFile| file.to_text(file.format).expect("the format is written");
+    // Written once, the file is as scribed writes it: without what its comments could hide.
+    let read = CaptionFile::parse(text(&file).as_bytes(), Some(file.format));
+    if read.unread.is_empty() {
+        let once = text(&fix(&read, &layout));
+        let again = CaptionFile::parse(once.as_bytes(), Some(file.format));
+        assert_eq!(text(&fix(&again, &layout)), once, "repaired twice");
     }
 }

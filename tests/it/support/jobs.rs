@@ -94,6 +94,7 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
             rendered_as: None,
             language: None,
             missing: Vec::new(),
+            parts: Vec::new(),
             unread: None,
         },
         StageKind::Following => JobEvent::TookOver,

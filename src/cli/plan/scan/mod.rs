@@ -1,5 +1,5 @@
-//! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree or of
-//! a manifest is held but the sizes of its files, and which rows name one recording.
+//! Scans the sources for a plan: finds the recordings, looks up their jobs, and measures their lengths. Of a tree or a
+//! manifest, only the sizes of its files are held in memory, and which rows name the same recording.
 
 use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
@@ -17,6 +17,7 @@ use crate::control::plan::format::{PlanRow, PlanWriter};
 use crate::control::transport::protocol::MAX_LOOKUP_NAMES;
 use crate::domain::budget::Budget;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
@@ -25,8 +26,11 @@ use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::hours;
+use crate::pipeline::budget::pass_limits::PathSelection;
 use crate::pipeline::budget::plan_allowlist::RowMark;
-use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
+use crate::pipeline::stages::foreign_subtitles::{
+    are_all_ours, contains_subtitles, list_subtitles, name_in_queue, named_after,
+};
 use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
@@ -44,37 +48,44 @@ use tokio::sync::mpsc;
 
 mod rows;
 
-/// What `--json` calls a job that is in the queue and was not sent yet.
+/// The name that `--json` and a saved plan have for a job that is in the queue and was not sent yet. The text says
+/// `queued`.
 const ON_ITS_WAY: &str = "on its way";
 
-/// Headers are small reads: on a share many of them at once are hardly slower than one.
-const MEASURED_AT_ONCE: usize = 16;
+/// How many recordings are measured at the same time. Reading a header is a small read: on a network share, many of
+/// them at once take hardly longer than one.
+const MAX_MEASURED_AT_ONCE: usize = 16;
 
+/// Scans the sources, and counts what a pass would send.
 pub struct Planner<'a> {
     context: &'a Context,
     list: bool,
     queue: &'a KnownFiles,
-    sum: PlanReport,
+    /// Which recordings are planned; `None` plans all.
+    pub only: Option<PathSelection>,
+    report: PlanReport,
     prices: &'a BTreeMap<ServiceName, f64>,
     budget: &'a Budget,
-    measured: Arc<LengthCache>,
-    foresight: Arc<UnsupportedCheck>,
-    repeated: HashSet<u64>,
+    lengths: Arc<LengthCache>,
+    unsupported: Arc<UnsupportedCheck>,
+    repeated_sizes: HashSet<u64>,
     duplicates: Duplicates,
-    /// The manifests of each source, as they were read once.
-    lists: BTreeMap<SourceName, Vec<ScannedManifest>>,
-    /// The jobs of rows that were counted.
+    /// The manifests of each source, from the first reading, which counts the sizes.
+    scanned_manifests: BTreeMap<SourceName, Vec<ScannedManifest>>,
+    /// The tags of the jobs whose rows were counted.
     counted_rows: HashSet<[u8; 16]>,
-    /// Of all sources: the outputs of one may lie in the folder of another.
+    /// The jobs that invalid rows may belong to.
+    named_by_invalid_rows: HashSet<[u8; 16]>,
+    /// The folders of all sources: the outputs of one source may be in the folder of another.
     folders: Vec<(SourceName, PathBuf)>,
     writer: Option<PlanWriter>,
-    shown: Ticker,
-    all: u64,
-    looked_at: u64,
+    progress: Ticker,
+    total_files: u64,
+    files_read: u64,
 }
 
 impl<'a> Planner<'a> {
-    /// One that has seen nothing yet.
+    /// Returns a planner that has not scanned anything yet.
     pub fn new(
         context: &'a Context,
         list: bool,
@@ -86,30 +97,32 @@ impl<'a> Planner<'a> {
             context,
             list,
             queue,
-            sum: PlanReport::default(),
+            only: None,
+            report: PlanReport::default(),
             prices: &config.prices,
             budget: &config.budget,
-            measured: Arc::new(LengthCache::new(&config.state)),
-            foresight: Arc::new(UnsupportedCheck::new(config)),
-            repeated: HashSet::new(),
+            lengths: Arc::new(LengthCache::new(&config.state)),
+            unsupported: Arc::new(UnsupportedCheck::new(config)),
+            repeated_sizes: HashSet::new(),
             duplicates: Duplicates::default(),
-            lists: BTreeMap::new(),
+            scanned_manifests: BTreeMap::new(),
             counted_rows: HashSet::new(),
+            named_by_invalid_rows: HashSet::new(),
             folders: config.sources.iter().map(|source| (source.name.clone(), source.folder.clone())).collect(),
             writer,
-            shown: Ticker::new(context),
-            all: 0,
-            looked_at: 0,
+            progress: Ticker::new(context),
+            total_files: 0,
+            files_read: 0,
         }
     }
 
-    /// What it came to.
+    /// Returns the report, and the writer of the saved plan if there is one.
     pub fn end(self) -> (PlanReport, Option<PlanWriter>) {
-        self.shown.clear();
-        (self.sum, self.writer)
+        self.progress.clear();
+        (self.report, self.writer)
     }
 
-    /// Counts the files of all sources, and which of them have the same size as others.
+    /// Counts the files of all available sources, and finds the sizes that more than one file has.
     ///
     /// # Errors
     /// See [`CommandError`].
@@ -123,71 +136,89 @@ impl<'a> Planner<'a> {
                 self.collect_repeats(mount, &mut sizes).await;
                 continue;
             }
-            let (mut sightings, surveyor) = surveyed(mount);
-            let mut some = Vec::with_capacity(MAX_LOOKUP_NAMES);
-            while sightings.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
-                for sighting in some.drain(..) {
-                    if let Sighting::Taken(_, stamp) = sighting {
+            let (mut sightings, surveyor) = survey(mount);
+            let mut batch = Vec::with_capacity(MAX_LOOKUP_NAMES);
+            while sightings.recv_many(&mut batch, MAX_LOOKUP_NAMES).await > 0 {
+                for sighting in batch.drain(..) {
+                    if let Sighting::Taken(path, stamp) = sighting
+                        && self.has_path(&path)
+                    {
                         sizes.add(stamp.size);
                     }
                 }
-                self.shown.tick(|| format!("searching for files: {} so far", sizes.count()));
+                self.progress.tick(|| format!("searching for files: {} so far", sizes.count()));
             }
             surveyor.await.map_err(std::io::Error::other)?;
         }
-        self.all = sizes.count();
-        self.repeated = sizes.repeated();
+        self.total_files = sizes.count();
+        self.repeated_sizes = sizes.repeated();
         Ok(())
     }
 
-    /// Plans a source.
+    /// Plans all recordings of a source.
     ///
     /// # Errors
     /// See [`CommandError`].
     pub async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
         if let Err(away) = mount.check_now().await {
-            self.sum.away.push(away.to_string());
+            self.report.away.push(away.to_string());
             return Ok(());
         }
         if mount.source().reads_manifests() {
             return self.manifests(mount).await;
         }
-        let (mut sightings, surveyor) = surveyed(mount);
-        let mut some = Vec::with_capacity(MAX_LOOKUP_NAMES);
-        while sightings.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
-            self.sightings(mount, some.drain(..)).await?;
+        let (mut sightings, surveyor) = survey(mount);
+        let mut batch = Vec::with_capacity(MAX_LOOKUP_NAMES);
+        while sightings.recv_many(&mut batch, MAX_LOOKUP_NAMES).await > 0 {
+            self.plan_sightings(mount, batch.drain(..)).await?;
         }
         surveyor.await.map_err(|error| std::io::Error::other(error).into())
     }
 
-    async fn sightings(
+    async fn plan_sightings(
         &mut self,
         mount: &Arc<Mount>,
-        some: impl Iterator<Item = Sighting>,
+        sightings: impl Iterator<Item = Sighting>,
     ) -> Result<(), CommandError> {
         let source = mount.source();
         let (mut taken, mut passed_over) = (Vec::new(), Vec::new());
-        for sighting in some {
+        for sighting in sightings {
             match sighting {
+                Sighting::Taken(path, _) | Sighting::PassedOver(path, _) if !self.has_path(&path) => {}
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
                 Sighting::PassedOver(path, rule) => passed_over.push((path, rule)),
-                Sighting::Trouble(words) => self.sum.troubles.push(words),
+                Sighting::Trouble(words) => self.report.troubles.push(words),
             }
         }
-        self.passed_over(source, passed_over).await?;
-        let candidates = self.candidates(mount, taken).await?;
-        self.sent(mount, candidates, None).await.map(drop)
+        self.count_passed_over(source, passed_over).await?;
+        let candidates = self.find_candidates(mount, taken).await?;
+        self.plan_sent(mount, candidates, None).await.map(drop)
     }
 
-    /// Counts what the source does not take. What scribed itself has put there is nothing that anybody misses.
-    async fn passed_over(&mut self, source: &Source, all: Vec<(RelPath, Rule)>) -> Result<(), CommandError> {
+    /// Whether `--only` selects a path below its source's folder.
+    fn has_path(&self, path: &RelPath) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has_path(path.as_bytes()))
+    }
+
+    /// Whether `--only` selects the recording of a row.
+    fn has_row(&self, key: &JobKey, row: &ManifestRow) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has(key, Some(row)))
+    }
+
+    /// Counts files that the source ignores. Scribed's own files are counted apart and not listed: nobody expects a job
+    /// for them.
+    async fn count_passed_over(
+        &mut self,
+        source: &Source,
+        passed_over: Vec<(RelPath, Rule)>,
+    ) -> Result<(), CommandError> {
         let (by_pattern, others): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(_, rule)| matches!(rule, Rule::NotIncluded | Rule::Excluded));
+            passed_over.into_iter().partition(|(_, rule)| matches!(rule, Rule::NotIncluded | Rule::Excluded));
         let mut are_outputs = vec![false; by_pattern.len()];
         for (name, folder) in &self.folders {
             let key = |(number, (path, _)): (usize, &(RelPath, Rule))| {
-                let whole = source.folder.join(OsStr::from_bytes(path.as_bytes()));
-                let below = whole.strip_prefix(folder).ok()?.as_os_str().as_bytes().to_owned();
+                let full_path = source.folder.join(OsStr::from_bytes(path.as_bytes()));
+                let below = full_path.strip_prefix(folder).ok()?.as_os_str().as_bytes().to_owned();
                 Some((number, JobKey { source: name.clone(), path: RelPath::new(below) }))
             };
             let (numbers, keys): (Vec<usize>, Vec<JobKey>) = by_pattern.iter().enumerate().filter_map(key).unzip();
@@ -198,24 +229,25 @@ impl<'a> Planner<'a> {
         }
         let by_pattern = by_pattern.into_iter().zip(are_outputs);
         let others = others.into_iter().map(|(path, rule)| {
-            let is_own = matches!(rule, Rule::Marker | Rule::OwnFolder | Rule::OurOutput);
-            ((path, rule), is_own)
+            let is_from_scribed = matches!(rule, Rule::Marker | Rule::OwnFolder | Rule::OurOutput);
+            ((path, rule), is_from_scribed)
         });
-        for ((path, rule), is_own) in by_pattern.chain(others) {
-            if is_own || is_a_receipt(&path) {
-                self.sum.own += 1;
+        for ((path, rule), is_from_scribed) in by_pattern.chain(others) {
+            if is_from_scribed || is_a_receipt(&path) {
+                self.report.own += 1;
                 continue;
             }
             let words = rule.to_string();
             let why = words.trim_start_matches("ignored: ");
-            self.say(&Named::file(source, &path), "passed over", why)?;
-            self.sum.count_filtered(words);
+            self.print_entry(&DisplayName::file(source, &path), "passed over", why)?;
+            self.report.count_filtered(words);
         }
         Ok(())
     }
 
-    /// Counts what would be sent, and how much of it is no copy of others. `listed`: the manifest that names it.
-    async fn sent(
+    /// Plans recordings that would be sent, and returns how many of them are not duplicates. `listed`: the totals of
+    /// the manifest whose rows order them.
+    async fn plan_sent(
         &mut self,
         mount: &Arc<Mount>,
         candidates: Vec<Candidate>,
@@ -223,17 +255,17 @@ impl<'a> Planner<'a> {
     ) -> Result<u64, CommandError> {
         let source = mount.source();
         let measured = match source.is_local() {
-            true => self.measured(source, candidates).await,
-            // Nothing of an object is read before it is sent.
+            true => self.measure(source, candidates).await,
+            // Objects of a bucket are not read before they are sent.
             false => candidates.into_iter().map(|file| (file, ReadContent::default(), None)).collect(),
         };
         let (mut files, mut lengths) = (Vec::new(), Vec::new());
         for (file, read, audio) in measured {
             match (&read.problem, &mut listed) {
-                (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
+                (Some(problem), Some(listed)) => self.count_failing(source, &file, problem, listed)?,
                 (Some(problem), None) => {
-                    self.say(&Named::of(source, &file), "to be fixed", problem)?;
-                    *self.sum.needs_fix.entry(problem.clone()).or_default() += 1;
+                    self.print_entry(&DisplayName::of(source, &file), "to be fixed", problem)?;
+                    *self.report.needs_fix.entry(problem.clone()).or_default() += 1;
                 }
                 _ => {
                     files.push((file, read));
@@ -242,17 +274,17 @@ impl<'a> Planner<'a> {
             }
         }
         let duplicates = self.duplicates.find_duplicates(self.queue, source, &files).await?;
-        let bought = duplicates.iter().filter(|is_twin| !**is_twin).count() as u64;
-        for (((file, read), audio), is_twin) in files.iter().zip(lengths).zip(duplicates) {
-            self.sum.incomplete(&source.name, &read.template, &read.missing);
-            self.sum.without_effect(&source.name, &read.template, read.without_effect.as_deref());
-            self.planned(source, file, audio, is_twin)?;
+        let mut bought = 0;
+        for (((file, read), audio), is_duplicate) in files.iter().zip(lengths).zip(duplicates) {
+            self.report.incomplete(&source.name, &read.template, &read.missing);
+            self.report.without_effect(&source.name, &read.template, read.without_effect.as_deref());
+            bought += u64::from(self.plan_file(source, file, audio, is_duplicate)?);
         }
         Ok(bought)
     }
 
-    /// What its row orders cannot be made.
-    fn failing(
+    /// Counts a row whose job would fail.
+    fn count_failing(
         &mut self,
         source: &Source,
         file: &Candidate,
@@ -261,12 +293,12 @@ impl<'a> Planner<'a> {
     ) -> Result<(), CommandError> {
         listed.failing += 1;
         let Some(row) = &file.row else { return Ok(()) };
-        self.sum.lists.fix(listed, row.number, &format!("row {}: {problem}", row.number));
-        Ok(self.say(&named_row(source, row), "fails", problem)?)
+        self.report.lists.fix(listed, row.number, &format!("row {}: {problem}", row.number));
+        Ok(self.print_entry(&named_row(source, row), "fails", problem)?)
     }
 
-    /// Those that would be sent; the others are counted.
-    async fn candidates(
+    /// Returns the files that would be sent, and counts the others.
+    async fn find_candidates(
         &mut self,
         mount: &Arc<Mount>,
         taken: Vec<(RelPath, Stamp)>,
@@ -276,10 +308,10 @@ impl<'a> Planner<'a> {
         let sizes = taken.iter().map(|(_, stamp)| stamp.size).collect();
         let known = self.queue.look_up(taken.iter().map(|(path, _)| key(path)).collect(), sizes).await?;
         let mut candidates = Vec::new();
-        self.looked_at += taken.len() as u64;
+        self.files_read += taken.len() as u64;
         for ((path, stamp), known) in taken.into_iter().zip(known) {
             if known.is_output {
-                self.sum.own += 1;
+                self.report.own += 1;
                 continue;
             }
             let candidate = Candidate {
@@ -292,13 +324,14 @@ impl<'a> Planner<'a> {
                 announced: None,
             };
             let counted = self.unless_subtitled(mount, candidate, known.job.as_ref()).await?;
-            candidates.extend(self.counted(source, counted)?);
+            candidates.extend(self.count_unless_sent(source, counted)?);
         }
         Ok(candidates)
     }
 
-    /// As it is, unless a subtitle by someone else lies beside it. What was skipped for one is looked at anew: it may
-    /// be gone, or the setting another.
+    /// Changes the forecast to "skipped" if a subtitle that scribed did not write is beside the recording. A job that
+    /// was skipped for such a subtitle becomes new if the subtitle is gone or the source's setting `existing` allows it
+    /// now.
     async fn unless_subtitled(
         &self,
         mount: &Arc<Mount>,
@@ -307,43 +340,47 @@ impl<'a> Planner<'a> {
     ) -> Result<Candidate, CommandError> {
         let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
         if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
-            file.forecast = match self.is_subtitled(mount, &file).await? {
-                true => Forecast::Skipped(Skip::Subtitled.describe().to_owned()),
-                false if was_subtitled => Forecast::New,
-                false => file.forecast,
+            let skip = match self.is_subtitled(mount, &file).await? {
+                true => Some(Skip::Subtitled),
+                false => has_tracks(mount.source(), &file).await.then_some(Skip::SubtitledInside),
+            };
+            file.forecast = match skip {
+                Some(skip) => Forecast::Skipped(skip.describe().to_owned()),
+                None if was_subtitled => Forecast::New,
+                None => file.forecast,
             };
         }
         Ok(file)
     }
 
-    /// Back where something of it would be sent; else it is counted.
-    fn counted(&mut self, source: &Source, file: Candidate) -> Result<Option<Candidate>, CommandError> {
+    /// Returns the recording if it would be sent; otherwise counts it.
+    fn count_unless_sent(&mut self, source: &Source, file: Candidate) -> Result<Option<Candidate>, CommandError> {
         if file.forecast.is_sent() {
             return Ok(Some(file));
         }
-        let (what, why) = words(&file.forecast);
-        self.say(&Named::of(source, &file), what, why)?;
-        self.sum.add(&file.forecast);
+        let (what, why) = describe(&file.forecast);
+        self.print_entry(&DisplayName::of(source, &file), what, why)?;
+        self.report.add(&file.forecast);
         Ok(None)
     }
 
-    /// Whether a subtitle by someone else lies beside it, and is to be left in its place.
+    /// Whether a subtitle that scribed did not write is beside the recording, and the source skips such recordings.
     async fn is_subtitled(&self, mount: &Arc<Mount>, file: &Candidate) -> Result<bool, CommandError> {
         let source = mount.source();
         if source.existing == Existing::Transcribe {
             return Ok(false);
         }
-        let (theirs, job) = (Arc::clone(source), file.job());
+        let (shared_source, job) = (Arc::clone(source), file.job());
         let (job, (folder, path)) = match (&source.output_folder, &file.row) {
             (None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
-            _ => blocking(move || (job.clone(), named_after(&theirs, &job))).await,
+            _ => blocking(move || (job.clone(), named_after(&shared_source, &job))).await,
         };
         let found = match list_subtitles(mount, &folder, &path).await {
-            // It is made when something is written into it.
+            // The output folder is created when the first output is written.
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != source.folder => {
                 return Ok(false);
             }
-            // The run waits until the link is gone.
+            // With a link in the path, the job waits until the link is gone.
             Err(error) if LinkInPath::of(&error).is_some() => return Ok(false),
             found => found?,
         };
@@ -358,76 +395,79 @@ impl<'a> Planner<'a> {
         Ok(!are_all_ours(mount, &folder, foreign).await)
     }
 
-    /// What can be told of these files without sending them; `None` where nothing can.
-    async fn measured(
+    /// Reads and measures files without sending them. The last value is the length, or the length that the row
+    /// declares; `None` if neither is known.
+    async fn measure(
         &mut self,
         source: &Arc<Source>,
         files: Vec<Candidate>,
     ) -> Vec<(Candidate, ReadContent, Option<AudioAmount>)> {
-        let each = files.into_iter().map(|file| {
-            let (measured, source) = (Arc::clone(&self.measured), Arc::clone(source));
-            let foresight = Arc::clone(&self.foresight);
-            let is_repeated = self.repeated.contains(&file.stamp.size);
+        let tasks = files.into_iter().map(|file| {
+            let (lengths, source) = (Arc::clone(&self.lengths), Arc::clone(source));
+            let unsupported = Arc::clone(&self.unsupported);
+            let is_repeated = self.repeated_sizes.contains(&file.stamp.size);
             async move {
                 let media = match recording(&source, &file.job()) {
-                    Recording::File(path) => Some(measured.measure(path, file.key.clone(), file.stamp).await),
+                    Recording::File(path) => Some(lengths.measure(path, file.key.clone(), file.stamp).await),
                     Recording::Object(_) | Recording::Remote(_) => None,
                 };
-                let compared = Arc::clone(&measured);
-                let looked = blocking(move || (read(&compared, &foresight, &source, &file, is_repeated), file)).await;
+                let lengths_for_read = Arc::clone(&lengths);
+                let looked =
+                    blocking(move || (read(&lengths_for_read, &unsupported, &source, &file, is_repeated), file)).await;
                 (looked.1, looked.0, media)
             }
         });
-        let mut each = futures_util::stream::iter(each).buffered(MEASURED_AT_ONCE);
-        let mut found = Vec::new();
-        let (all, looked_at) = (self.all, self.looked_at);
-        while let Some((file, read, media)) = each.next().await {
-            self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
+        let mut tasks = futures_util::stream::iter(tasks).buffered(MAX_MEASURED_AT_ONCE);
+        let mut results = Vec::new();
+        let (all, looked_at) = (self.total_files, self.files_read);
+        while let Some((file, read, media)) = tasks.next().await {
+            self.report.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
             let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio);
             let audio = audio
                 .map(|audio| audio.with_only(read.track_selection.as_ref().and_then(TrackSelection::channels)))
                 .or(file.announced);
-            found.push((file, read, audio));
-            let hours = self.sum.audio_seconds() / 3600.0;
-            self.shown.tick(|| format!("{looked_at} of {all} files read, {hours:.2} h of audio so far"));
+            results.push((file, read, audio));
+            let hours = self.report.audio_seconds() / 3600.0;
+            self.progress.tick(|| format!("{looked_at} of {all} files read, {hours:.2} h of audio so far"));
         }
-        found
+        results
     }
 
-    fn planned(
+    /// Adds a file to the plan. Returns whether it would be bought.
+    fn plan_file(
         &mut self,
         source: &Source,
         file: &Candidate,
         audio: Option<AudioAmount>,
-        is_twin: bool,
-    ) -> Result<(), CommandError> {
-        let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_twin);
+        is_duplicate: bool,
+    ) -> Result<bool, CommandError> {
+        let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_duplicate);
         if let Some(limit) = need.and_then(|need| self.budget.never_fits(&source.name, need)) {
             let allowed = hours(limit.allowed);
             let problem = format!("longer than {} ever allows ({allowed}): raise that setting", limit.setting());
-            self.say(&Named::of(source, file), "to be fixed", &problem)?;
-            *self.sum.needs_fix.entry(problem).or_default() += 1;
-            return Ok(());
+            self.print_entry(&DisplayName::of(source, file), "to be fixed", &problem)?;
+            *self.report.needs_fix.entry(problem).or_default() += 1;
+            return Ok(false);
         }
-        let what = if is_twin { "copy" } else { words(&file.forecast).0 };
-        let why = if is_twin { "duplicate of another file: transcribed once" } else { "" };
-        self.say(&Named::of(source, file), what, why)?;
+        let what = if is_duplicate { "copy" } else { describe(&file.forecast).0 };
+        let why = if is_duplicate { "duplicate of another file: transcribed once" } else { "" };
+        self.print_entry(&DisplayName::of(source, file), what, why)?;
         let part = PlanPart::of(source, file.row.as_deref());
         let price = self.prices.get(&source.service).copied();
-        self.sum.send(part, file, audio, is_twin, price);
+        self.report.send(part, file, audio, is_duplicate, price);
         if let Some(writer) = &mut self.writer {
             let audio_seconds = audio.map(|audio| audio.millis as f64 / 1e3);
             let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));
             writer.add(&PlanRow { key, stamp: file.stamp, what, audio_seconds, row })?;
         }
-        Ok(())
+        Ok(!is_duplicate)
     }
 
-    fn say(&self, named: &Named<'_>, what: &str, why: &str) -> io::Result<()> {
+    fn print_entry(&self, name: &DisplayName<'_>, what: &str, why: &str) -> io::Result<()> {
         if !self.list {
             return Ok(());
         }
-        let Named { source, path, place } = named;
+        let DisplayName { source, path, place } = name;
         let mut object = serde_json::json!({"source": source.name, "path": path, "what": what, "why": why});
         let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).escaped());
         if let Some((manifest, row)) = place {
@@ -439,22 +479,23 @@ impl<'a> Planner<'a> {
         }
         self.context.print_json(&object)?;
         let colon = if why.is_empty() { "" } else { ": " };
-        // To a machine it is called as it ever was.
+        // The JSON above keeps the older name.
         let what = if what == ON_ITS_WAY { "queued" } else { what };
-        self.shown.suspend(|| self.context.print_line(&format!("{what:<14}  {shown}{colon}{why}")))
+        self.progress.suspend(|| self.context.print_line(&format!("{what:<14}  {shown}{colon}{why}")))
     }
 }
 
-/// A recording as it is told.
-struct Named<'n> {
+/// The name of a recording in the output.
+struct DisplayName<'n> {
     source: &'n Source,
-    /// Lossily; empty where a row names none.
+    /// The path relative to the source's folder, or the address, with invalid UTF-8 replaced. Empty if the row is
+    /// invalid.
     path: String,
     /// The manifest and the number of the row that names it.
     place: Option<(&'n RelPath, u64)>,
 }
 
-impl<'n> Named<'n> {
+impl<'n> DisplayName<'n> {
     fn file(source: &'n Source, path: &RelPath) -> Self {
         Self { source, path: path.lossy().into_owned(), place: None }
     }
@@ -467,10 +508,10 @@ impl<'n> Named<'n> {
     }
 }
 
-/// Everything below a source's folder, from a thread of its own.
-fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
-    let (to, sightings) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
-    (sightings, mount.survey(to))
+/// Starts a scan of a source in its own task. Returns the receiver of what it finds.
+fn survey(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
+    let (sender, sightings) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
+    (sightings, mount.survey(sender))
 }
 
 fn is_a_receipt(path: &RelPath) -> bool {
@@ -478,10 +519,10 @@ fn is_a_receipt(path: &RelPath) -> bool {
 }
 
 fn is_skipped_for_subtitle(job: &Job) -> bool {
-    matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
+    matches!(job.stage, Stage::Skipped { why } if why.is_for_subtitles())
 }
 
-fn words(forecast: &Forecast) -> (&'static str, &str) {
+fn describe(forecast: &Forecast) -> (&'static str, &str) {
     match forecast {
         Forecast::New => ("new", ""),
         Forecast::Changed => ("changed", ""),
@@ -494,4 +535,14 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }
+}
+
+/// Whether a recording on this machine contains subtitles that its source heeds.
+async fn has_tracks(source: &Arc<Source>, file: &Candidate) -> bool {
+    let (source, job) = (Arc::clone(source), file.job());
+    let look = move || match recording(&source, &job) {
+        Recording::File(path) => contains_subtitles(&path, &source, &job),
+        Recording::Object(_) | Recording::Remote(_) => false,
+    };
+    blocking(look).await
 }

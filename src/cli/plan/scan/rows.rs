@@ -1,6 +1,6 @@
-//! The rows of manifests, counted for a plan as a pass would take them.
+//! Plans the rows of manifests, in the same way in which a pass creates jobs for them.
 
-use super::{Named, Planner};
+use super::{DisplayName, Planner};
 use crate::blocking::{blocking, spawn};
 use crate::cli::plan::duplicates::{Candidate, Sizes};
 use crate::cli::plan::manifests::ManifestTotals;
@@ -12,11 +12,12 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::domain::stage::{AudioAmount, StageKind};
+use crate::domain::scheduling::is_bought;
+use crate::domain::stage::{AudioAmount, Skip, StageKind};
 use crate::manifests::format::columns::declared_audio;
 use crate::manifests::format::find::{FoundManifests, find, owned_by_other_message};
 use crate::manifests::format::record::{Form, RowError, join_errors};
-use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, own_key};
+use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, candidates, own_key};
 use crate::manifests::passes::repeats::{RepeatedRows, recording};
 use crate::manifests::passes::rows::{ReadRow, collect_repeats, items, look_for_file, look_with_policy, sight};
 use crate::source::metadata::file_look::FileLook;
@@ -28,65 +29,70 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// A manifest that was read once.
+/// A manifest after the first reading.
 pub(crate) struct ScannedManifest {
     manifest: RelPath,
     stamp: Stamp,
-    /// Or why nothing of it is believed.
+    /// The rows that order the same recording, or why the manifest cannot be used.
     repeats: Result<Arc<RepeatedRows>, String>,
 }
 
-/// Whose row orders a recording first, where the queue does not know it yet: the number of the manifest.
+/// The number of the manifest whose row is the first to order a recording, by the key of the recording. It decides
+/// whose job gets the plain name if the queue does not know the recording yet.
 type Owners = HashMap<u64, usize>;
 
 impl Planner<'_> {
-    /// Reads the manifests of a source once, for the rows that order the same and for the sizes of their files.
+    /// Reads the manifests of a source for the first time: finds rows that order the same recording, and adds the sizes
+    /// of their files.
     pub(crate) async fn collect_repeats(&mut self, mount: &Arc<Mount>, sizes: &mut Sizes) {
-        let found = manifests(mount).await;
-        self.sum.troubles.extend(found.problems);
-        let mut all = Vec::new();
+        let found = find_manifests(mount).await;
+        self.report.troubles.extend(found.problems);
+        let mut scanned = Vec::new();
         for (manifest, stamp) in found.manifests {
-            let (theirs, of) = (Arc::clone(mount), manifest.clone());
+            let (shared_mount, owned_manifest) = (Arc::clone(mount), manifest.clone());
             let (repeats, seen) = blocking(move || {
                 let mut seen = Vec::new();
-                let gathered = collect_repeats(&theirs, &of, stamp, &mut |row, policy| match look_with_policy(
-                    policy, &theirs, row,
-                ) {
-                    Ok(Some(Ok(FileLook::File(stamp)))) => seen.push(stamp.size),
-                    // What only the service reads counts, and is like nothing here.
-                    Ok(None) => seen.push(0),
-                    _ => {}
-                });
+                let gathered =
+                    collect_repeats(&shared_mount, &owned_manifest, stamp, &mut |row, policy| match look_with_policy(
+                        policy,
+                        &shared_mount,
+                        row,
+                    ) {
+                        Ok(Some(Ok(FileLook::File(stamp)))) => seen.push(stamp.size),
+                        // A recording that only the service reads is counted, but it equals no file.
+                        Ok(None) => seen.push(0),
+                        _ => {}
+                    });
                 (gathered.map(|(_, repeats)| Arc::new(repeats)), seen)
             })
             .await;
             seen.into_iter().for_each(|size| sizes.add(size));
-            self.shown.tick(|| format!("searching for files: {} so far", sizes.count()));
-            all.push(ScannedManifest { manifest, stamp, repeats });
+            self.progress.tick(|| format!("searching for files: {} so far", sizes.count()));
+            scanned.push(ScannedManifest { manifest, stamp, repeats });
         }
         for (manifest, stamp, earlier) in found.owned_by_others {
-            all.push(ScannedManifest { manifest, stamp, repeats: Err(owned_by_other_message(&earlier)) });
+            scanned.push(ScannedManifest { manifest, stamp, repeats: Err(owned_by_other_message(&earlier)) });
         }
-        all.sort_by(|one, other| one.manifest.cmp(&other.manifest));
-        self.lists.insert(mount.source().name.clone(), all);
+        scanned.sort_by(|one, other| one.manifest.cmp(&other.manifest));
+        self.scanned_manifests.insert(mount.source().name.clone(), scanned);
     }
 
-    /// Plans a source that is made of manifests.
+    /// Plans the manifests of a source.
     pub(crate) async fn manifests(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
         let mut owners = Owners::new();
-        let gathered = self.lists.remove(&mount.source().name).unwrap_or_default();
-        for (number, ScannedManifest { manifest, stamp, repeats }) in gathered.into_iter().enumerate() {
+        let scanned = self.scanned_manifests.remove(&mount.source().name).unwrap_or_default();
+        for (number, ScannedManifest { manifest, stamp, repeats }) in scanned.into_iter().enumerate() {
             let mut listed = ManifestTotals::new(mount.source().name.clone(), manifest);
             match repeats {
-                Ok(repeats) => self.manifest(mount, (stamp, &repeats), number, &mut owners, &mut listed).await?,
+                Ok(repeats) => self.plan_manifest(mount, (stamp, &repeats), number, &mut owners, &mut listed).await?,
                 Err(problem) => listed.problem = Some(problem),
             }
-            self.sum.lists.push(listed);
+            self.report.lists.push(listed);
         }
         Ok(())
     }
 
-    async fn manifest(
+    async fn plan_manifest(
         &mut self,
         mount: &Arc<Mount>,
         (stamp, repeats): (Stamp, &RepeatedRows),
@@ -94,17 +100,18 @@ impl Planner<'_> {
         owners: &mut Owners,
         listed: &mut ManifestTotals,
     ) -> Result<(), CommandError> {
-        let (mut rows, reading) = read(mount, &listed.manifest, stamp);
-        let (mut given, mut some) = (AssignedNames::default(), Vec::new());
-        while rows.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
-            listed.rows += some.len() as u64;
-            self.looked_at += some.len() as u64;
-            let items = std::mem::take(&mut some);
-            let named = self.named(mount.source(), items, (repeats, &mut given), (owners, number), listed).await?;
-            let candidates = self.weighed(mount, named, listed).await?;
+        let (mut rows, reading) = read_rows(mount, &listed.manifest, stamp);
+        let (mut assigned_names, mut batch) = (AssignedNames::default(), Vec::new());
+        while rows.recv_many(&mut batch, MAX_LOOKUP_NAMES).await > 0 {
+            listed.rows += batch.len() as u64;
+            self.files_read += batch.len() as u64;
+            let items = std::mem::take(&mut batch);
+            let named =
+                self.name_rows(mount.source(), items, (repeats, &mut assigned_names), (owners, number), listed).await?;
+            let candidates = self.find_row_candidates(mount, named, listed).await?;
             let recordings: Vec<u64> = candidates.iter().filter_map(|one| one.row.as_deref()).map(recording).collect();
             let (all, failing) = (candidates.len() as u64, listed.failing);
-            let sent = self.sent(mount, candidates, Some(&mut *listed)).await?;
+            let sent = self.plan_sent(mount, candidates, Some(&mut *listed)).await?;
             listed.sent += sent;
             listed.copies += all.saturating_sub(sent + listed.failing - failing);
             for recording in recordings {
@@ -118,46 +125,57 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The rows that order something, with the names of their jobs; the others are told.
-    async fn named(
+    /// Returns the valid rows with the keys of their jobs and what the queue knows of them. Counts and lists invalid
+    /// rows and repetitions.
+    async fn name_rows(
         &mut self,
         source: &Source,
         items: Vec<ReadRow>,
-        (repeats, given): (&RepeatedRows, &mut AssignedNames),
+        (repeats, assigned_names): (&RepeatedRows, &mut AssignedNames),
         (owners, number): (&Owners, usize),
         listed: &mut ManifestTotals,
     ) -> Result<Vec<(JobKey, ReadRow, KnownName)>, CommandError> {
-        let mut good = Vec::new();
+        let mut valid = Vec::new();
         for item in items {
             match &item.row {
-                Ok(_) => good.push(item),
-                Err(wrong) => self.wrong(source, &item, wrong, listed)?,
-            }
-        }
-        let rows = || good.iter().filter_map(|item| item.row.as_ref().ok());
-        let sizes: Vec<u64> = good.iter().map(|item| item.seen().unwrap_or_default().size).collect();
-        let known = self.queue.look_up(rows().map(|row| own_key(&source.name, row)).collect(), sizes).await?;
-        let mut named = Vec::new();
-        for (item, known) in good.into_iter().zip(known) {
-            let Ok(row) = &item.row else { continue };
-            let theirs = known.job.as_ref().and_then(|job| job.row.as_deref());
-            let own_name = match owners.get(&recording(row)) {
-                Some(owner) if theirs.is_none() && *owner != number => OwnName::Taken,
-                _ => OwnName::of(theirs, &row.manifest),
-            };
-            match given.name(&source.name, row, own_name, repeats) {
-                Name::Key(key) => named.push((key, item, known)),
-                Name::Repeats(first) => {
-                    listed.repeated += 1;
-                    self.say(&named_row(source, row), "repeated", &format!("row {first} orders the same recording"))?;
+                Ok(_) => valid.push(item),
+                Err(wrong) => {
+                    if let Some(media) = &item.names {
+                        let row = ManifestRow::minimal(listed.manifest.clone(), 0, media.clone());
+                        self.named_by_invalid_rows.extend(candidates(&source.name, &row).map(|key| key.tag().0));
+                    }
+                    self.count_wrong(source, &item, wrong, listed)?;
                 }
             }
         }
-        self.looked_up_again(source, named).await
+        let rows = || valid.iter().filter_map(|item| item.row.as_ref().ok());
+        let sizes: Vec<u64> = valid.iter().map(|item| item.seen().unwrap_or_default().size).collect();
+        let known = self.queue.look_up(rows().map(|row| own_key(&source.name, row)).collect(), sizes).await?;
+        let mut named = Vec::new();
+        for (item, known) in valid.into_iter().zip(known) {
+            let Ok(row) = &item.row else { continue };
+            let job_row = known.job.as_ref().and_then(|job| job.row.as_deref());
+            let own_name = match owners.get(&recording(row)) {
+                Some(owner) if job_row.is_none() && *owner != number => OwnName::Taken,
+                _ => OwnName::of(job_row, &row.manifest),
+            };
+            match assigned_names.name(&source.name, row, own_name, repeats) {
+                Name::Key(key) => named.push((key, item, known)),
+                Name::Repeats(first) => {
+                    listed.repeated += 1;
+                    self.print_entry(
+                        &named_row(source, row),
+                        "repeated",
+                        &format!("row {first} orders the same recording"),
+                    )?;
+                }
+            }
+        }
+        self.look_up_other_keys(source, named).await
     }
 
-    /// Those that do not have the recording's own name are asked for by theirs.
-    async fn looked_up_again(
+    /// Asks the queue again for the rows whose jobs have another key than the recording's own one.
+    async fn look_up_other_keys(
         &self,
         source: &Source,
         mut named: Vec<(JobKey, ReadRow, KnownName)>,
@@ -165,19 +183,19 @@ impl Planner<'_> {
         let is_other = |(key, item, _): &(JobKey, ReadRow, KnownName)| {
             item.row.as_ref().is_ok_and(|row| own_key(&source.name, row) != *key)
         };
-        let others: Vec<usize> = (0..named.len()).filter(|at| is_other(&named[*at])).collect();
+        let others: Vec<usize> = (0..named.len()).filter(|index| is_other(&named[*index])).collect();
         if others.is_empty() {
             return Ok(named);
         }
-        let keys = others.iter().map(|at| named[*at].0.clone()).collect();
-        let sizes = others.iter().map(|at| named[*at].1.seen().unwrap_or_default().size).collect();
-        for (at, known) in others.into_iter().zip(self.queue.look_up(keys, sizes).await?) {
-            named[at].2 = known;
+        let keys = others.iter().map(|index| named[*index].0.clone()).collect();
+        let sizes = others.iter().map(|index| named[*index].1.seen().unwrap_or_default().size).collect();
+        for (index, known) in others.into_iter().zip(self.queue.look_up(keys, sizes).await?) {
+            named[index].2 = known;
         }
         Ok(named)
     }
 
-    fn wrong(
+    fn count_wrong(
         &mut self,
         source: &Source,
         item: &ReadRow,
@@ -186,12 +204,12 @@ impl Planner<'_> {
     ) -> Result<(), CommandError> {
         listed.wrong += 1;
         let words = join_errors(wrong);
-        self.sum.lists.fix(listed, item.record.number, &words);
+        self.report.lists.fix(listed, item.record.number, &words);
         let place = Some((&listed.manifest, item.record.number));
-        Ok(self.say(&Named { source, path: String::new(), place }, "wrong", &words)?)
+        Ok(self.print_entry(&DisplayName { source, path: String::new(), place }, "wrong", &words)?)
     }
 
-    fn not_allowed(
+    fn count_not_allowed(
         &mut self,
         source: &Source,
         row: &ManifestRow,
@@ -200,13 +218,13 @@ impl Planner<'_> {
     ) -> Result<(), CommandError> {
         listed.held += 1;
         let words = denied.describe(source);
-        self.sum.add(&Forecast::NotAllowed);
-        self.sum.lists.fix(listed, row.number, &format!("row {} {words}", row.number));
-        Ok(self.say(&named_row(source, row), "not allowed", &words)?)
+        self.report.add(&Forecast::NotAllowed);
+        self.report.lists.fix(listed, row.number, &format!("row {} {words}", row.number));
+        Ok(self.print_entry(&named_row(source, row), "not allowed", &words)?)
     }
 
-    /// Those of which something would be sent; the others are counted.
-    async fn weighed(
+    /// Returns the rows whose recordings would be sent, and counts the others.
+    async fn find_row_candidates(
         &mut self,
         mount: &Arc<Mount>,
         named: Vec<(JobKey, ReadRow, KnownName)>,
@@ -217,11 +235,14 @@ impl Planner<'_> {
             let (stamp, announced) = (item.seen().unwrap_or_default(), declared_audio(&item.record));
             let Ok(row) = item.row else { continue };
             let allowed = item.denied.is_none();
-            // Also where it has no job yet: it may have one a moment later.
+            // Also if the row has no job yet: a daemon may create one before the remaining jobs are counted.
             self.counted_rows.insert(key.tag().0);
+            if !self.has_row(&key, &row) {
+                continue;
+            }
             let forecast = forecast_row(known.job.as_ref(), &row, item.file_look.as_ref(), allowed);
             if let (Forecast::NotAllowed, Some(denied)) = (&forecast, &item.denied) {
-                self.not_allowed(mount.source(), &row, denied, listed)?;
+                self.count_not_allowed(mount.source(), &row, denied, listed)?;
                 continue;
             }
             let is_on_its_way = forecast == Forecast::OnTheWay;
@@ -242,15 +263,15 @@ impl Planner<'_> {
                 Forecast::Done => listed.done += 1,
                 _ => {}
             }
-            candidates.extend(self.counted(mount.source(), counted)?);
+            candidates.extend(self.count_unless_sent(mount.source(), counted)?);
         }
         Ok(candidates)
     }
 }
 
 impl Planner<'_> {
-    /// Counts what is on its way and stands nowhere any more where a look would find it: what a row ordered that was
-    /// taken out of its list since, and what a command ordered.
+    /// Counts the jobs that no scan finds: those of rows that were removed from their manifests, and those that a
+    /// command added.
     ///
     /// # Errors
     /// See [`CommandError`].
@@ -261,7 +282,7 @@ impl Planner<'_> {
             let uncounted = page.jobs.into_iter().filter(|job| !self.counted_rows.contains(&job.key.tag().0));
             for job in uncounted.collect::<Vec<_>>() {
                 if let Some(mount) = mounts.get(&job.key.source).filter(|mount| mount.away().is_none()) {
-                    self.left_one(mount, job).await?;
+                    self.plan_remaining(mount, job).await?;
                 }
             }
             after = page.next;
@@ -271,49 +292,65 @@ impl Planner<'_> {
         }
     }
 
-    async fn left_one(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), CommandError> {
-        let Some(row) = job.row.clone() else { return Ok(()) };
-        let (theirs, of) = (Arc::clone(mount), row.clone());
-        let looked = blocking(move || look_for_file(&theirs, &of)).await;
-        let (allowed, looked) = (looked.is_ok(), looked.ok().flatten());
+    async fn plan_remaining(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), CommandError> {
+        let Some(row) = job.row.clone().filter(|row| self.has_row(&job.key, row)) else { return Ok(()) };
+        let (shared_mount, owned_row) = (Arc::clone(mount), row.clone());
+        let file_look = blocking(move || look_for_file(&shared_mount, &owned_row)).await;
+        let (allowed, file_look) = (file_look.is_ok(), file_look.ok().flatten());
+        let forecast = match self.is_row_removed(&job) {
+            true => Forecast::Skipped(Skip::Unlisted.describe().to_owned()),
+            false => forecast_row(Some(&job), &row, file_look.as_ref(), allowed),
+        };
         let candidate = Candidate {
             key: job.key.clone(),
-            stamp: sight(looked.as_ref()).stamp().unwrap_or_default(),
-            forecast: forecast_row(Some(&job), &row, looked.as_ref(), allowed),
+            stamp: sight(file_look.as_ref()).stamp().unwrap_or_default(),
+            forecast,
             has_same_size: false,
             follows: job.stage.kind() == StageKind::Following,
             announced: row.billed.map(|millis| AudioAmount { millis, channels: 1, billed: None }),
             row: Some(row),
         };
-        let sent = self.counted(mount.source(), candidate)?;
-        self.sent(mount, sent.into_iter().collect(), None).await.map(drop)
+        let sent = self.count_unless_sent(mount.source(), candidate)?;
+        self.plan_sent(mount, sent.into_iter().collect(), None).await.map(drop)
     }
 }
 
-/// As it is told.
-pub(crate) fn named_row<'n>(source: &'n Source, row: &'n ManifestRow) -> Named<'n> {
+impl Planner<'_> {
+    /// Whether a pass would end the job because its row is no longer in the manifest: nothing was bought for it, and
+    /// everything that could name it was read.
+    fn is_row_removed(&self, job: &Job) -> bool {
+        let Some(row) = job.row.as_deref().filter(|row| !row.is_by_command() && !row.lost) else { return false };
+        let is_named = self.named_by_invalid_rows.contains(&job.key.tag().0);
+        let is_read = self.report.troubles.is_empty() && !self.report.lists.has_problem(&job.key.source, &row.manifest);
+        is_read && !is_named && !is_bought(job.stage.kind())
+    }
+}
+
+/// Returns the name of the recording of a row in the output.
+pub(crate) fn named_row<'n>(source: &'n Source, row: &'n ManifestRow) -> DisplayName<'n> {
     let path = match &row.media {
         RowMedia::File(path) => path.lossy().into_owned(),
         RowMedia::Url(url) => url.name(),
     };
-    Named { source, path, place: Some((&row.manifest, row.number)).filter(|_| !row.is_by_command()) }
+    DisplayName { source, path, place: Some((&row.manifest, row.number)).filter(|_| !row.is_by_command()) }
 }
 
-async fn manifests(mount: &Arc<Mount>) -> FoundManifests {
-    let theirs = Arc::clone(mount);
-    blocking(move || find(theirs.source(), theirs.disk_at(&RelPath::new("")))).await
+async fn find_manifests(mount: &Arc<Mount>) -> FoundManifests {
+    let shared_mount = Arc::clone(mount);
+    blocking(move || find(shared_mount.source(), shared_mount.disk_at(&RelPath::new("")))).await
 }
 
-/// From a thread of its own.
-fn read(
+/// Starts to read the rows of a manifest in its own thread. Returns their receiver, and the handle that gives the form
+/// of the manifest or why it cannot be used.
+fn read_rows(
     mount: &Arc<Mount>,
     manifest: &RelPath,
     stamp: Stamp,
 ) -> (mpsc::Receiver<ReadRow>, JoinHandle<Result<Form, String>>) {
-    let (to, rows) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
-    let (theirs, of) = (Arc::clone(mount), manifest.clone());
+    let (sender, rows) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
+    let (shared_mount, owned_manifest) = (Arc::clone(mount), manifest.clone());
     let reading = spawn(move || {
-        items(&theirs, &of, stamp, &mut |item| match to.blocking_send(item) {
+        items(&shared_mount, &owned_manifest, stamp, &mut |item| match sender.blocking_send(item) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         })

@@ -14,7 +14,7 @@ use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::{BesideSettings, build_unless_held, stored_params};
 use crate::pipeline::stages::faults::store_fault;
-use crate::pipeline::stages::foreign_subtitles::{FoundSubtitles, exclude_ours};
+use crate::pipeline::stages::foreign_subtitles::{FoundSubtitles, contains_subtitles, exclude_ours};
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::probe::checksum::{ChecksumResult, inspect};
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
@@ -52,7 +52,7 @@ pub async fn run(
         seen = read_file(mount, &medium, job, wants_hash) => Some(seen),
         () = clock.sleep(limit) => None,
     };
-    let Some(ProbedFile { looked, found, beside, subtitles }) = seen else {
+    let Some(ProbedFile { looked, found, beside, subtitles, has_tracks }) = seen else {
         let words = format!(
             "scribed gave up reading the file after {limit:?}: the disk or share is too slow, or does not answer"
         );
@@ -70,7 +70,9 @@ pub async fn run(
         Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| PurchaseKey { service: service.clone(), content, params });
-    if let Some(outcome) = skip_subtitled(store, service, mount, job, order.as_ref(), subtitles, now).await? {
+    if let Some(outcome) =
+        skip_subtitled(store, service, mount, job, order.as_ref(), (subtitles, has_tracks), now).await?
+    {
         return Ok(outcome);
     }
     Ok(StageOutcome::Step(JobEvent::Probed { params, content, making: record }))
@@ -103,6 +105,8 @@ struct ProbedFile {
     found: io::Result<ChecksumResult>,
     beside: BesideSettings,
     subtitles: Option<FoundSubtitles>,
+    /// Whether the file contains subtitles that matter.
+    has_tracks: bool,
 }
 
 /// Reads all of it, in one blocking call if the recording is on this machine.
@@ -112,7 +116,7 @@ async fn read_file(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash
         let (looked, content) = medium.looked_into(job.seen, wants_hash).await;
         let beside = blocking(move || BesideSettings::read(shared_mount.source(), &owned_job)).await;
         let subtitles = FoundSubtitles::find(mount, job).await;
-        return ProbedFile { looked, found: content.map(ChecksumResult::Right), beside, subtitles };
+        return ProbedFile { looked, found: content.map(ChecksumResult::Right), beside, subtitles, has_tracks: false };
     };
     blocking(move || {
         let looked = stat(&path, disk);
@@ -122,7 +126,9 @@ async fn read_file(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash
             false => Ok(ChecksumResult::Right(None)),
         };
         let beside = BesideSettings::read(shared_mount.source(), &owned_job);
-        ProbedFile { looked, found, beside, subtitles: FoundSubtitles::find_here(&shared_mount, &owned_job) }
+        let has_tracks = is_same && contains_subtitles(&path, shared_mount.source(), &owned_job);
+        let subtitles = FoundSubtitles::find_here(&shared_mount, &owned_job);
+        ProbedFile { looked, found, beside, subtitles, has_tracks }
     })
     .await
 }
@@ -164,13 +170,15 @@ async fn skip_subtitled(
     mount: &Arc<Mount>,
     job: &Job,
     order: Option<&PurchaseKey>,
-    subtitles: Option<FoundSubtitles>,
+    (subtitles, has_tracks): (Option<FoundSubtitles>, bool),
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let fault = |error| store_fault(&error, now);
-    if exclude_ours(store, mount, job, subtitles, now).await?.is_none() {
-        return Ok(None);
-    }
+    let why = match exclude_ours(store, mount, job, subtitles, now).await? {
+        Some(_) => Skip::Subtitled,
+        None if has_tracks => Skip::SubtitledInside,
+        None => return Ok(None),
+    };
     if store.is_suspect(service).await.map_err(fault)? {
         let until = now.saturating_add(now.duration_since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
@@ -180,7 +188,7 @@ async fn skip_subtitled(
     {
         return Ok(None); // the result costs nothing, and the subtitles may be ours: the write compares them
     }
-    Ok(Some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled })))
+    Ok(Some(StageOutcome::Step(JobEvent::Skipped { why })))
 }
 
 /// How soon, and how late, the job checks again whether the service's list was scanned.

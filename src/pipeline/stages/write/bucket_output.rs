@@ -176,6 +176,9 @@ impl Deposit<'_> {
     }
 
     async fn find(&self, path: &RelPath, name: &OsStr, hash: Hash, size: u64) -> io::Result<Found> {
+        if self.ours.of_others.contains(name) {
+            return Ok(Found::Foreign);
+        }
         let Some(object) = self.bucket.head(path).await? else { return Ok(Found::Nothing) };
         let known: Vec<Hash> = self.hashes_for(name).collect();
         let may_be = object.stamp.size == size || !known.is_empty() && object.stamp.size <= LONGEST_OURS;

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
+use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Hash, Timestamp, TranscriptionId};
 use crate::domain::output_text::RenderedAs;
 use crate::domain::stage::{JobEvent, Skip};
@@ -25,7 +26,7 @@ use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
-use crate::pipeline::stages::write::own_outputs::own_outputs;
+use crate::pipeline::stages::write::own_outputs::{names_of_others, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
@@ -73,13 +74,14 @@ pub async fn run(
             rendered_as: job.rendered_as.clone(),
             language: job.language.clone(),
             missing: Vec::new(),
+            parts: Vec::new(),
             unread: None,
         }));
     }
     let mut placed = own_outputs(context.store, mount, job, now).await?;
     // No result is written over what a person accepted.
     placed.retain(|(_, hash)| job.accepted.as_ref().is_none_or(|accepted| accepted.hash != *hash));
-    let Some(Rendered { wanted, language, missing, unread }) =
+    let Some(Rendered { wanted, language, parts, unread, .. }) =
         render_kept_result(context, mount.source(), job, order, transcription, now).await?
     else {
         // The result can be read at the service once more.
@@ -100,14 +102,16 @@ pub async fn run(
         }
     }
     let placing = record_hashes(context.store, lease, job, &wanted).await?;
-    let ours = OwnOutputs { published: placed, pending: placing, relocation };
+    let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
+    let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let own = ours.published.clone();
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
     let accepted = job.accepted.iter().map(|accepted| (os_name(&accepted.output), accepted.hash));
     let own: Vec<_> = own.into_iter().chain(accepted).collect();
     let earlier = earlier_outputs(job, &outputs, &own);
     let rendered_as = rendered_as(context, mount, job, now).await;
-    Ok(StageOutcome::Step(JobEvent::Written { outputs, earlier, rendered_as, language, missing, unread }))
+    let missing = parts.iter().filter_map(RequestedPart::as_missing).collect();
+    Ok(StageOutcome::Step(JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread }))
 }
 
 fn os_name(output: &Output) -> OsString {

@@ -6,12 +6,15 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
+use crate::output::publish::{Names, PendingOutput};
 use crate::permission_errors::explain_error;
 use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::foreign_subtitles::name_in_queue;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::{full_path, outputs_beside};
-use crate::store::contract::Store;
+use crate::store::contract::{Store, StoreError};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -56,6 +59,34 @@ pub async fn own_outputs(
         }
     }
     Ok(names_and_hashes(own))
+}
+
+/// The names of an output that are compared with those of other jobs.
+const COMPARED_NAMES: usize = 16;
+
+/// Returns the names for the outputs of a row's job that outputs of other jobs have. Rows say what outputs are called,
+/// so two recordings may claim one name, and what is equal today may be replaced for one of them tomorrow.
+pub async fn names_of_others<N: Names>(
+    store: &dyn Store,
+    source: &Source,
+    job: &Job,
+    wanted: &[PendingOutput<N>],
+) -> Result<BTreeSet<OsString>, StoreError> {
+    let mut taken = BTreeSet::new();
+    if job.row.is_none() {
+        return Ok(taken);
+    }
+    let folder = |job: &Job| outputs_beside(source, job).parent().full();
+    let here = folder(job);
+    for name in wanted.iter().flat_map(|wanted| wanted.candidates.clone().take(COMPARED_NAMES)) {
+        let path = name_in_queue(job, &RelPath::new(name.as_bytes()));
+        let Some(other) = store.output_owner(&JobKey { path, ..job.key.clone() }).await? else { continue };
+        let has_name = |output: &Output| output.name.as_bytes() == name.as_bytes();
+        if other.id != job.id && other.outputs.iter().any(has_name) && folder(&other) == here {
+            taken.insert(name);
+        }
+    }
+    Ok(taken)
 }
 
 fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {

@@ -8,7 +8,7 @@ use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
 use crate::permission_errors::describe_error;
 use crate::pipeline::stages::faults::folder_away;
-use crate::pipeline::stages::write::access::access;
+use crate::pipeline::stages::write::access::{access, warn_if_refused};
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::Mount;
@@ -35,9 +35,11 @@ pub fn publish_to_folder(
     // meanwhile, and never into its bare mount point.
     let is_there = || mount.check_writable_blocking().is_ok() && mount.check_output_folder().is_ok();
     let at = output_folder(mount.source(), job);
-    let to = Destination { folder: &folder, access: access(mount, job) };
+    let ignores_case = mount.source().output_files.portable_names;
+    let to = Destination { folder: &folder, access: access(mount, job), ignores_case };
     let placed =
         publish_outputs(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
+    warn_if_refused(mount.source(), &folder, placed.first().map(|placed| placed.name.as_os_str()));
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash, at: at.clone() })

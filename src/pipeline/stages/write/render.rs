@@ -1,36 +1,39 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
-use crate::captions::Layout;
 use crate::config::model::Source;
+use crate::config::template::variables::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing_enrichment::MissingPart;
+use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{self, AcceptedTexts, KeptText};
-use crate::output::formats::{Finished, Provenance, render, render_json};
-use crate::output::naming::{candidates, language};
+use crate::output::formats::{Production, Provenance};
+use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
-use crate::output::requested_layout::requested_layout;
+use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
 use crate::output::results::{RESULT_LIMIT, ResultError, Results};
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
-use crate::pipeline::stages::write::rerender::format_of;
-use crate::source::recording_place::outputs_beside;
+use crate::source::recording_place::{Recording, outputs_beside, recording};
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
-use crate::wire::params::Params;
+use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_completeness::Delivered;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Returns the formats of a job's outputs.
@@ -42,10 +45,12 @@ pub fn output_formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
 pub struct Rendered<N> {
     /// The outputs to write.
     pub wanted: Vec<PendingOutput<N>>,
+    /// What each of them is, in the same order.
+    pub kinds: Vec<OutputKind>,
     /// The language that was heard most.
     pub language: Option<String>,
-    /// What was requested and is missing from the result.
-    pub missing: Vec<MissingPart>,
+    /// What was requested, and what became of each part of it.
+    pub parts: Vec<RequestedPart>,
     /// Says what of the result could not be read.
     pub unread: Option<String>,
 }
@@ -91,52 +96,79 @@ fn render_outputs(
         None => (raw, record),
     };
     let made_by = provenance(&record, job, order, transcription);
+    let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
-    let said = spoken.transcription.unwrap_or_default();
-    let language = language(said.transcript()).map(str::to_owned);
-    let unread = said.unreadable_fields().describe();
-    let outputs = output_formats(source, job);
-    // JSON is the largest output and is made last, from the bytes that the result was read from: then nothing else of
-    // the result is in memory.
-    let rendered: Vec<(Format, Option<Vec<u8>>)> = {
-        // Where the caption settings have changed since the request, the service's subtitles have another layout.
-        let is_sent = own_captions(job).is_none() || accepted.is_some();
-        let subtitles = if is_sent { said.subtitles_by_format() } else { &[] };
-        let (transcript, layout) = (said.transcript(), layout(params, order, job));
-        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout };
-        let rendered = |format: &Format| match format {
-            Format::Json => Some((Format::Json, None)),
-            format => Some((*format, Some(render(*format, &finished)?))),
-        };
-        outputs.iter().filter_map(rendered).collect()
-    };
-    drop(said);
-    let mut raw = Some(raw.into_owned());
+    let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
     let path = outputs_beside(source, job);
     let path = path.full();
+    let production =
+        Production { params: sent.or(echo).unwrap_or_default(), completed, media: media_path(source, job, &path) };
+    let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
+        raw,
+        speech: spoken.transcription.unwrap_or_default(),
+        formats: output_formats(source, job),
+        captions: &source.captions,
+        requested: requested(params, order, job),
+        // Where the caption settings have changed since the request, the service's subtitles have another layout.
+        ignores_sent_subtitles: own_captions(job).is_some() && accepted.is_none(),
+        made_by,
+        production,
+    });
     let vars = template_vars::of_outputs(source, job, &path);
-    let pending_output = |(format, bytes): (Format, Option<Vec<u8>>)| {
-        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), format));
+    let (mut wanted, mut kinds, mut taken) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let is_portable = source.output_files.portable_names;
+    for RenderedOutput { kind, bytes } in outputs {
+        let name = source.name_as.render(&template_vars::of_output(&vars, kind.language.as_deref(), kind.format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
-        Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
+        let name = distinct_name(name, kind.language.as_deref(), &taken);
+        let plain = plain_name(source, &vars, &kind).filter(|plain| *plain != name).map(|plain| (plain, bytes.clone()));
+        for (name, bytes) in [(name, bytes)].into_iter().chain(plain) {
+            wanted.push(PendingOutput { candidates: candidates(&path, &name, is_portable), bytes });
+            kinds.push(kind.clone());
+            taken.insert(name);
+        }
+    }
+    Ok(Rendered { wanted, kinds, language, parts, unread })
+}
+
+/// Returns the second name of SubRip subtitles in the language of the recording, for players that load no other.
+fn plain_name(source: &Source, vars: &Vars, kind: &OutputKind) -> Option<String> {
+    let is_also_plain = source.output_files.also_plain && kind.format == Format::Srt && !kind.is_translation;
+    is_also_plain.then(|| format!("{}.{}", vars.stem, kind.format.ext()))
+}
+
+/// Returns the path of a job's recording as seen from the folder of its outputs: usually its
+/// name.
+fn media_path(source: &Source, job: &Job, outputs: &Path) -> Option<Vec<u8>> {
+    let relative = match recording(source, job) {
+        Recording::File(file) => relative_path(outputs.parent()?, &file.full()),
+        Recording::Object(path) => Path::new(OsStr::from_bytes(path.as_bytes())).file_name().map(PathBuf::from),
+        Recording::Remote(_) => outputs.file_name().map(PathBuf::from),
     };
-    let wanted = rendered.into_iter().map(pending_output).collect::<Result<_, Fault>>()?;
-    Ok(Rendered { wanted, language, missing, unread })
+    relative.map(|path| path.into_os_string().into_vec())
+}
+
+/// Returns the path that leads from a folder to a file. Both paths are absolute.
+fn relative_path(folder: &Path, file: &Path) -> Option<PathBuf> {
+    let common = folder.components().zip(file.components()).take_while(|(left, right)| left == right).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(file.components().skip(common)).collect();
+    (!path.as_os_str().is_empty()).then_some(path)
 }
 
 fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
-/// Returns the layout that was requested, for subtitles that the service did not send.
-fn layout(params: &ParamFiles, order: &PurchaseKey, job: &Job) -> Layout {
-    let requested = || params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
-    let config = own_captions(job).map(|own| Value::Object(own.clone())).or_else(requested);
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+/// Returns what the request asked of subtitles; it goes before the source's caption rules. If the setting has changed
+/// since, the outputs follow the changed one.
+fn requested(params: &ParamFiles, order: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
+    let config = match own_captions(job) {
+        Some(own) => Value::Object(own.clone()),
+        None => params.load(&order.params).ok()?.get("subtitles_config")?.clone(),
+    };
+    serde_json::from_value(config).ok()
 }
 
 /// Returns the kept result. Where a person accepted a text in place of a purchase, nothing but that text is kept.
@@ -160,32 +192,34 @@ fn accepted_text(
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
 }
 
+/// A result as JSON text, and parsed.
+type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
+
 /// Puts the accepted text into the result, in place of what was recognised.
-fn with_accepted_text<'r>(
+fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
     job: &Job,
     now: Timestamp,
-) -> Result<(Cow<'r, [u8]>, Record<Spoken, BoundedValue>), Fault> {
+) -> Result<ParsedResult, Fault> {
     let silence = Transcript::default();
     let said = record.result.as_ref().and_then(|result| result.transcription.as_ref());
     let heard = said.map_or(&silence, |said| said.transcript());
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
-    let record = serde_json::from_slice(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;
+    let record = Record::of_kept(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;
     Ok((Cow::Owned(applied.raw), record))
 }
 
-/// Gives the output of the accepted format exactly the accepted content.
+/// Gives the outputs of the accepted format exactly the accepted content.
 fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
-    let Some(accepted) = accepted else { return rendered };
-    let has_format = |wanted: &PendingOutput<N>| {
-        wanted.candidates.clone().next().and_then(|name| format_of(&name)) == Some(accepted.format)
-    };
-    if let Some(wanted) = rendered.wanted.iter_mut().find(|wanted| has_format(wanted)) {
-        wanted.bytes = accepted.text.into_bytes();
+    let Some(KeptText { format, text, .. }) = accepted else { return rendered };
+    for (kind, wanted) in rendered.kinds.iter().zip(&mut rendered.wanted) {
+        if kind.format == format && !kind.is_translation {
+            wanted.bytes = text.clone().into_bytes();
+        }
     }
     rendered
 }
@@ -195,23 +229,23 @@ fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
     job.making.as_ref()?.captions.as_ref()
 }
 
-/// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
+/// Returns what was requested, and what became of each part of it. The request is known from the stored parameters; if
 /// they are lost, from the service's echo. The result is parsed for this only if something can be missing: an
 /// enrichment was requested, or the service `tells_of_recognition`.
-fn missing_parts(
+fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
     order: &PurchaseKey,
     echo: Option<&Value>,
     tells_of_recognition: bool,
-) -> Vec<MissingPart> {
+) -> Vec<RequestedPart> {
     let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
     let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
     let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
-    record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
+    record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
@@ -244,7 +278,20 @@ fn provenance(
 mod tests {
     use super::*;
     use crate::domain::missing_enrichment::join_names;
+
+    fn names(parts: &[RequestedPart]) -> String {
+        join_names(&parts.iter().filter_map(RequestedPart::as_missing).collect::<Vec<_>>())
+    }
     use crate::domain::names::{Hash, ServiceName};
+
+    #[test]
+    fn the_path_to_the_recording_starts_at_its_outputs() {
+        let path =
+            |folder: &str, file: &str| relative_path(Path::new(folder), Path::new(file)).map(PathBuf::into_os_string);
+        assert_eq!(path("/srv/in", "/srv/in/talk.wav").unwrap(), "talk.wav");
+        assert_eq!(path("/srv/out/a", "/srv/in/a/talk.wav").unwrap(), "../../in/a/talk.wav");
+        assert_eq!(path("/srv", "/srv"), None);
+    }
 
     #[test]
     fn what_was_requested_is_known_by_what_was_sent_or_by_the_echo() {
@@ -252,8 +299,7 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing =
-            |params, echo: Option<&Value>| join_names(&missing_parts(raw, &files, &order(params), echo, false));
+        let missing = |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -278,7 +324,7 @@ mod tests {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, join_names(&missing_parts(&raw, &files, &order, None, tells)))
+            (tells, names(&requested_parts(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {

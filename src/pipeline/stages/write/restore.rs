@@ -1,15 +1,17 @@
 //! Writes missing outputs of a written job again (`verify --repair`).
 
 use crate::domain::fault::Fault;
+use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::Hash;
 use crate::domain::stage::{JobEvent, Stage};
 use crate::output::group_fsync::Syncs;
-use crate::output::publish::{OwnOutputs, PendingOutput};
+use crate::output::naming::CANDIDATES;
+use crate::output::publish::{Names, OwnOutputs, PendingOutput};
+use crate::output::render_result::OutputKind;
 use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::pipeline::stages::write::render::render_kept_result;
-use crate::pipeline::stages::write::rerender::format_of;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
@@ -80,15 +82,10 @@ pub async fn restore(
     let rendered =
         render_kept_result(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
-    let format = |name: Option<OsString>| name.as_deref().and_then(format_of);
-    let mut made: Vec<_> =
-        rendered.wanted.into_iter().map(|mut one| (format(one.candidates.next()), Some(one.bytes))).collect();
-    for output in missing {
-        let name = OsString::from_vec(output.name.as_bytes().to_vec());
-        let wanted_format = format_of(&name);
-        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && *format == wanted_format);
-        let bytes =
-            bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
+    let mut made: Vec<_> = rendered.kinds.into_iter().zip(rendered.wanted).map(Some).collect();
+    for (output, made) in missing.iter().zip(assign(missing, &mut made)) {
+        let name = name_of(output);
+        let bytes = made.ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
         let hash = Hash::of(&bytes);
         outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
         wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });
@@ -100,4 +97,82 @@ pub async fn restore(
     }
     publish(context, mount, job, wanted, OwnOutputs::default(), guard).await?;
     Ok(())
+}
+
+fn name_of(output: &Output) -> OsString {
+    OsString::from_vec(output.name.as_bytes().to_vec())
+}
+
+/// Finds what each missing output is made from again. First by the names that outputs are given now; what is left, such
+/// as after a change of `name_as`, by the longest format extension and by the language in the name.
+fn assign<N: Names>(missing: &[Output], made: &mut [Option<(OutputKind, PendingOutput<N>)>]) -> Vec<Option<Vec<u8>>> {
+    let mut found: Vec<Option<Vec<u8>>> = missing.iter().map(|_| None).collect();
+    // The preferred names of all outputs come before the alternatives of any.
+    for names in [1, CANDIDATES] {
+        for (output, found) in missing.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            let name = name_of(output);
+            let has_name =
+                |one: &PendingOutput<N>| one.candidates.clone().take(names).any(|candidate| candidate == name);
+            *found = take(made, |_, one| has_name(one));
+        }
+    }
+    for (output, found) in missing.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+        let name = output.name.lossy().into_owned();
+        let Some(format) = Format::of_name(&name) else { continue };
+        let in_language = |kind: &OutputKind| {
+            kind.language.as_deref().is_some_and(|language| name.split('.').any(|part| part == language))
+        };
+        *found = take(made, |kind, _| kind.format == format && in_language(kind))
+            .or_else(|| take(made, |kind, _| kind.format == format && !kind.is_translation));
+    }
+    found
+}
+
+fn take<N>(
+    made: &mut [Option<(OutputKind, PendingOutput<N>)>],
+    fits: impl Fn(&OutputKind, &PendingOutput<N>) -> bool,
+) -> Option<Vec<u8>> {
+    let one = made.iter_mut().find(|one| one.as_ref().is_some_and(|(kind, one)| fits(kind, one)))?;
+    one.take().map(|(_, one)| one.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::path::RelPath;
+    use crate::output::naming::candidates;
+    use std::path::Path;
+
+    fn made(format: Format, language: &str, name: &str) -> Option<(OutputKind, PendingOutput<impl Names + use<>>)> {
+        let kind = OutputKind { format, language: Some(language.into()), is_translation: language != "en" };
+        let bytes = format!("{} {language}", format.ext()).into_bytes();
+        Some((kind, PendingOutput { candidates: candidates(Path::new("/in/talk.wav"), name, false), bytes }))
+    }
+
+    fn assigned(names: &[&str]) -> Vec<String> {
+        let mut made = vec![
+            made(Format::Txt, "en", "talk.en.txt"),
+            made(Format::TimesTxt, "en", "talk.en.times.txt"),
+            made(Format::Summary, "en", "talk.en.summary.txt"),
+            made(Format::Txt, "fr", "talk.fr.txt"),
+            made(Format::TimesTxt, "fr", "talk.fr.times.txt"),
+        ];
+        let missing: Vec<Output> =
+            names.iter().map(|name| Output { name: RelPath::new(*name), hash: Hash::of(b""), at: None }).collect();
+        let text = |bytes: Option<Vec<u8>>| bytes.map_or("-".to_owned(), |bytes| String::from_utf8(bytes).unwrap());
+        assign(&missing, &mut made).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_missing_output_is_found_by_its_name() {
+        let names = ["talk.fr.txt", "talk.en.times.txt", "talk.wav.en.2.txt", "talk.en.summary.txt"];
+        assert_eq!(assigned(&names), ["txt fr", "times.txt en", "txt en", "summary.txt en"]);
+    }
+
+    #[test]
+    fn under_an_older_name_it_is_found_by_format_and_language() {
+        let names = ["old.fr.times.txt", "old.txt", "old.times.txt", "old.fr.txt", "old.json", "old.summary.txt"];
+        assert_eq!(assigned(&names), ["times.txt fr", "txt en", "times.txt en", "txt fr", "-", "summary.txt en"]);
+        assert_eq!(assigned(&["old.txt", "older.txt"]), ["txt en", "-"]);
+    }
 }

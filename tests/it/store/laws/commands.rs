@@ -192,6 +192,7 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
                 rendered_as: None,
                 language: None,
                 missing,
+                parts: Vec::new(),
                 unread: None,
             },
             at(11),

@@ -70,6 +70,7 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
         rendered_as: None,
         language: None,
         missing: missing.clone(),
+        parts: Vec::new(),
         unread: None,
     };
     let written = held.job.apply(written, at(5)).unwrap();
@@ -95,6 +96,7 @@ pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_
             rendered_as: None,
             language: None,
             missing: Vec::new(),
+            parts: Vec::new(),
             unread,
         }
     };

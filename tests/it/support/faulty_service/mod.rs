@@ -224,7 +224,10 @@ impl House {
         let admitted = || self.engine.nudge();
         for mount in self.mounts.values() {
             let (store, clock) = (&*self.store, &*self.clock);
-            FolderScan { mount, store, clock, admitted: &admitted, on_folder: None }.scan_all().await.unwrap();
+            FolderScan { mount, store, clock, admitted: &admitted, on_folder: None, only: None }
+                .scan_all()
+                .await
+                .unwrap();
         }
         let begun = Instant::now();
         loop {

@@ -1,0 +1,117 @@
+//! The origin of an output, and what is written of it into outputs.
+
+use super::Finished;
+use super::json::{as_json, json};
+use super::lines::{one_line, plain_line};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The origin of an output. The order of the fields is that of the JSON output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Provenance {
+    pub program: String,
+    /// The service's name in `jobs.toml`.
+    pub service: String,
+    /// The transcription's id at the service.
+    pub transcription_id: String,
+    /// The service's id of the request, for the service's support.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The source's name in `jobs.toml`; empty if the recording has no source.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source_name: String,
+    /// The recording's path; bytes that are not UTF-8 are replaced.
+    pub source_path: String,
+    /// The recording's blake3 hash, 64 hexadecimal digits; empty where only the service has the recording.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub content_hash: String,
+    /// When the service created the transcription (ISO 8601), as the service wrote it.
+    pub created: String,
+}
+
+/// Describes the origin for people who find the file alone. The path is left out because subtitles are published.
+pub(super) fn note(made_by: &Provenance) -> String {
+    let Provenance { program, service, transcription_id, created, content_hash, .. } = made_by;
+    let line = |name: &str, value: &str| format!("{name}: {}", one_line(value));
+    let mut lines = vec![
+        line("made by", program),
+        line("service", service),
+        line("transcription", transcription_id),
+        line("created", created),
+    ];
+    if !content_hash.is_empty() {
+        lines.push(line("recording blake3", content_hash));
+    }
+    lines.join("\n")
+}
+
+/// How a transcription was made, for `provenance.json`, and where its recording is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Production {
+    /// The parameters of the request, as far as they are known; an object or null.
+    pub params: Value,
+    /// When the service completed the transcription (ISO 8601), as the service wrote it.
+    pub completed: Option<String>,
+    /// The recording's path as seen from its outputs, as bytes: usually its file name. `None` if it has none.
+    pub media: Option<Vec<u8>>,
+}
+
+impl Production {
+    /// Returns the recording's file name for people; bytes that are not UTF-8 are replaced.
+    pub(super) fn media_name(&self) -> Option<String> {
+        let path = String::from_utf8_lossy(self.media.as_deref()?).into_owned();
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        Some(plain_line(&name)).filter(|name| !name.is_empty())
+    }
+}
+
+/// What the reader of a transcript has to know about it.
+pub(super) const DISCLAIMER: &str = "machine-generated, not reviewed";
+
+/// Parameters that say nothing about how a transcription was made, and may hold addresses, keys or a person's data.
+const LEFT_OUT: [&str; 5] = ["audio_url", "callback", "callback_config", "callback_url", "custom_metadata"];
+
+/// The content of `provenance.json`, in this order.
+#[derive(Serialize)]
+struct Origin<'a> {
+    transcript: &'static str,
+    service: &'a str,
+    /// Null where the request did not name one.
+    model: Option<&'a Value>,
+    parameters: Map<String, Value>,
+    languages: &'a [String],
+    translations: Vec<&'a str>,
+    recording: RecordingOrigin<'a>,
+    created: &'a str,
+    completed: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct RecordingOrigin<'a> {
+    name: Option<String>,
+    /// Null where only the service has the recording.
+    blake3: Option<&'a str>,
+}
+
+/// Writes what made the outputs. Like every `.json` output it ends with the key `scribed`.
+pub(super) fn provenance_json(result: &Finished) -> String {
+    let (made_by, production) = (result.made_by, result.production);
+    let mut parameters = production.params.as_object().cloned().unwrap_or_default();
+    parameters.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
+    let translations = result.enrichments.translations.iter().filter_map(|one| one.language.as_deref());
+    let origin = Origin {
+        transcript: DISCLAIMER,
+        service: &made_by.service,
+        model: production.params.get("model"),
+        parameters,
+        languages: &result.transcript.languages,
+        translations: translations.collect(),
+        recording: RecordingOrigin {
+            name: production.media_name(),
+            blake3: Some(made_by.content_hash.as_str()).filter(|hash| !hash.is_empty()),
+        },
+        created: &made_by.created,
+        completed: production.completed.as_deref(),
+    };
+    json(as_json(&origin).into_bytes(), made_by)
+}

@@ -1,0 +1,109 @@
+//! `scribed state export` and `import`: a queue moves whole, and nothing is bought twice.
+
+use crate::support::bed::Bed;
+use crate::support::config::Config;
+use crate::support::manifests::write;
+use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+/// A create of one recording is refused for good.
+fn one_fails(asked: &Asked<'_>, _book: &mut Book) -> Act {
+    match (asked.endpoint, asked.file) {
+        (Endpoint::Upload, "bad.wav") => Act::Say(refusal(422, "not audio")),
+        _ => Act::Well,
+    }
+}
+
+/// Two state directories for the same folder: `jobs.toml` and `other.toml`.
+fn bed(stub: &Stub) -> Bed {
+    let bed = Config::of(stub).inbox("").section("[state]\nstore = \"one\"").bed();
+    let other = Config::of(stub).inbox("").section("[state]\nstore = \"two\"");
+    fs::write(bed.path("other.toml"), other.to_string()).unwrap();
+    for (name, content) in
+        [("a.wav", "one"), ("b.wav", "two"), ("copy.wav", "two"), ("bad.wav", "three"), ("c.wav", "4")]
+    {
+        write(&bed, name, content);
+    }
+    bed.run(["once", "--only", "[!c]*"]);
+    bed.run(["once", "--only", "copy.wav"]);
+    bed.run(["acknowledge", "--failed"]);
+    bed.run(["pause", "--source", "inbox", "--for", "1000h"]);
+    bed
+}
+
+/// The lines behind the header.
+fn records(path: &Path) -> Vec<String> {
+    fs::read_to_string(path).unwrap().lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_imported_queue_is_the_same_and_buys_nothing_twice() {
+    let stub = Stub::start(one_fails);
+    let bed = bed(&stub);
+    let creates = || stub.book().creates.len();
+    assert_eq!(creates(), 2);
+    let exported = bed.run(["state", "export", "queue.jsonl"]);
+    assert!(exported.code == 0 && exported.stdout.contains("exported 4 jobs and 2 purchases"), "{exported:?}");
+    let again = bed.run(["state", "export", "queue.jsonl"]);
+    assert!(again.code == 2 && again.stderr.contains("is not replaced"), "{again:?}");
+    assert_eq!(bed.run(["state", "export", "queue.jsonl.gz"]).code, 0);
+
+    let imported = bed.run(["--config", "other.toml", "state", "import", "queue.jsonl.gz"]);
+    assert_eq!(imported.code, 0, "{imported:?}");
+    assert_eq!(bed.run(["--config", "other.toml", "state", "export", "again.jsonl"]).code, 0);
+    assert_eq!(records(&bed.path("again.jsonl")), records(&bed.path("queue.jsonl")));
+    let costs = |config: &str| bed.run(["--config", config, "cost", "--by", "job", "--csv"]).stdout;
+    assert_eq!(costs("other.toml"), costs("jobs.toml"));
+    let twice = bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]);
+    assert!(twice.code != 0 && twice.stderr.contains("already has jobs"), "{twice:?}");
+
+    let status = bed.run(["--config", "other.toml", "status", "--json"]).last_object();
+    assert_eq!(status["services"][0]["suspect"], json!(true), "{status}");
+    assert_eq!(bed.run(["--config", "other.toml", "resume", "--source", "inbox"]).code, 0);
+    let summary = bed.run(["--config", "other.toml", "once", "--json"]).last_object();
+    assert_eq!(
+        (creates(), &summary["done"], &summary["failed"]),
+        (3, &json!(1), &json!(0)),
+        "only c.wav is new: {summary}"
+    );
+    let jobs = bed.run(["--config", "other.toml", "jobs", "--json"]).objects();
+    assert_eq!(jobs.iter().filter(|job| job["stage"] == "written").count(), 4, "{jobs:?}");
+}
+
+#[test]
+fn what_cannot_be_imported_changes_nothing() {
+    let stub = Stub::start(one_fails);
+    let bed = bed(&stub);
+    assert_eq!(bed.run(["state", "export", "queue.jsonl"]).code, 0);
+    let text = fs::read_to_string(bed.path("queue.jsonl")).unwrap();
+    fs::write(bed.path("newer.jsonl"), text.replacen("\"version\":1", "\"version\":7", 1)).unwrap();
+    fs::write(bed.path("half.jsonl"), &text[..text.len() / 2]).unwrap();
+    fs::write(bed.path("more.jsonl"), text.replacen("\"round\":0", "\"round\":0,\"mood\":1", 1)).unwrap();
+    for (file, words) in
+        [("newer.jsonl", "newer scribed"), ("half.jsonl", "nothing was changed"), ("none.jsonl", "cannot read")]
+    {
+        let refused = bed.run(["--config", "other.toml", "state", "import", file]);
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{file}: {refused:?}");
+    }
+    assert!(!bed.path("two/queue").exists());
+    let imported = bed.run(["--config", "other.toml", "state", "import", "more.jsonl"]);
+    assert!(imported.code == 0 && imported.stdout.contains("job.mood"), "{imported:?}");
+}
+
+#[test]
+fn nothing_is_imported_or_exported_while_a_daemon_runs() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("").bed();
+    let daemon = bed.daemon();
+    let header = r#"{"format":"scribed-state","version":1,"program":"scribed"}"#;
+    let end = r#"{"record":"end","value":{"jobs":0,"purchases":0,"params":0}}"#;
+    fs::write(bed.path("empty.jsonl"), format!("{header}\n{end}\n")).unwrap();
+    for (command, file) in [("export", "out.jsonl"), ("import", "empty.jsonl")] {
+        let refused = bed.run(["state", command, file]);
+        assert!(refused.code == 4 && refused.stderr.contains("in use by another scribed"), "{refused:?}");
+    }
+    assert!(!bed.path("out.jsonl").exists());
+    daemon.kill();
+}
