@@ -61,7 +61,8 @@ pub struct OutputKind {
 /// Renders a result. An output of which the result has nothing is left out; everything else is rendered, whatever else
 /// cannot be read. Does no I/O; the same input gives the same bytes.
 pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
-    let ResultToRender { raw, speech, formats, captions, requested, ignores_sent_subtitles, made_by, production } = result;
+    let ResultToRender { raw, speech, formats, captions, requested, ignores_sent_subtitles, made_by, production } =
+        result;
     let layout_for = |language: &str| {
         let rules = captions.layout(language);
         requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))

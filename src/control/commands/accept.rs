@@ -6,6 +6,7 @@ use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{AcceptQuery, AcceptedAnswer, CommandRefusal, JobSelector};
 use crate::crash_points::{self, Point};
+use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::output_text::{Accepted, AcceptedResult, OutputChange};
@@ -16,7 +17,6 @@ use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Un
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::rerender::format_of;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
 use std::io::Read;
@@ -164,7 +164,7 @@ fn is_same(one: &Output, other: &Output) -> bool {
 /// Returns the outputs of the job with the accepted one among them. The output of the same format that it takes the
 /// place of counts as an earlier one.
 fn change(job: &Job, accepted: Accepted) -> OutputChange {
-    let format = |output: &Output| format_of(&crate::control::commands::accept_target::os_name(output));
+    let format = |output: &Output| Format::of_name(&output.name.lossy());
     let wanted = format(&accepted.output);
     let others = |outputs: &[Output]| -> Vec<Output> {
         outputs.iter().filter(|output| !is_same(output, &accepted.output)).cloned().collect()

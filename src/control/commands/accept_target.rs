@@ -10,7 +10,7 @@ use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::output::accepted::{Unusable, is_acceptable};
-use crate::pipeline::stages::write::rerender::{format_of, path_of};
+use crate::pipeline::stages::write::rerender::path_of;
 use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::{EntryKind, FilterResult, filter_path_with_ignore_files};
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -42,8 +42,8 @@ pub fn os_name(output: &Output) -> OsString {
 pub async fn find(handler: &CommandHandler, query: &AcceptQuery) -> Result<Target, CommandRefusal> {
     let path = query.path.path().to_owned();
     let name = path.file_name().unwrap_or_default().to_owned();
-    let format = format_of(&name).filter(|format| is_acceptable(*format)).ok_or_else(|| {
-        let ending = format_of(&name).map_or("file of another kind", Format::ext);
+    let format = Format::of_name(&name.to_string_lossy()).filter(|format| is_acceptable(*format)).ok_or_else(|| {
+        let ending = Format::of_name(&name.to_string_lossy()).map_or("file of another kind", Format::ext);
         CommandRefusal::Usage(format!("{} {}", query.path, Unusable::Format(ending)))
     })?;
     let job = match &query.job {

@@ -1,6 +1,6 @@
 //! Puts an accepted text into a result, in place of what was recognised; all else in the result stays as it is. Pure.
 
-use super::align::{align, read_lines};
+use super::align::{TextLine, align, read_lines};
 use super::cues::{ReadCues, caption_format, read_cues};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
@@ -58,12 +58,23 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
 }
 
 fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unusable> {
-    let aligned = align(&read_lines(text), heard);
+    let lines = read_lines(text);
+    let aligned = align(&lines, heard);
     if aligned.words == 0 {
         return Err(Unusable::Empty);
     }
-    let raw = with_transcription(raw, &transcription(&aligned.utterances, &heard.languages, &[]));
+    let transcription = match heard.utterances.is_empty() {
+        // There are no times.
+        true => untimed(&lines, &heard.languages),
+        false => transcription(&aligned.utterances, &heard.languages, &[]),
+    };
+    let raw = with_transcription(raw, &transcription);
     Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised, unread: None })
+}
+
+fn untimed(lines: &[TextLine], languages: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| line.words.join(" ")).collect();
+    json!({ "full_transcript": lines.join("\n"), "languages": languages, "utterances": [] }).to_string()
 }
 
 fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {

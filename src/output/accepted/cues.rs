@@ -72,17 +72,16 @@ mod tests {
     fn cues_are_in_order_do_not_overlap_and_have_text() {
         let file = "2\n00:00:02,000 --> 00:00:03,000\n<i>two</i>\n\n1\n00:00:01,000 --> 00:00:02,500\none\nmore\n\n\
                     3\n00:00:04,000 --> 00:00:05,000\n \n";
-        assert_eq!(
-            texts(file, CaptionFormat::Srt),
-            [(1_000, 2_000, "one|more".into()), (2_000, 3_000, "two".into())]
-        );
-        let read = read_cues("1\n00:00:02,000 --> soon\nlost\n\n2\n00:00:04,000 --> 00:00:05,000\nfour\n", CaptionFormat::Srt);
+        assert_eq!(texts(file, CaptionFormat::Srt), [(1_000, 2_000, "one|more".into()), (2_000, 3_000, "two".into())]);
+        let read =
+            read_cues("1\n00:00:02,000 --> soon\nlost\n\n2\n00:00:04,000 --> 00:00:05,000\nfour\n", CaptionFormat::Srt);
         assert_eq!((read.cues.len(), read.unread.is_some()), (1, true));
     }
 
     #[test]
     fn a_voice_names_the_speaker() {
-        let file = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Speaker 2>Hello &amp; bye\n\n00:03.000 --> 00:04.000\n<v Ann>Hm\n";
+        let file =
+            "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Speaker 2>Hello &amp; bye\n\n00:03.000 --> 00:04.000\n<v Ann>Hm\n";
         let cues = read_cues(file, CaptionFormat::Vtt).cues;
         assert_eq!((cues[0].speaker, cues[0].rows[0].as_str(), cues[1].speaker), (Some(1), "Hello & bye", None));
     }

@@ -7,7 +7,7 @@ use super::{NotRendered, Pending, RenderChange, RenderedFile, path_in, told_of_r
 use crate::blocking::blocking;
 use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::job::{Job, Output};
+use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::Hash;
 use crate::domain::output_text::OutputChange;
 use crate::domain::path::RelPath;
@@ -16,12 +16,18 @@ use crate::output::publish::OwnOutputs;
 use crate::output::removal::{Removed, remove_output};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::in_flight::WriteGuard;
+use crate::pipeline::stages::write::own_outputs::names_of_others;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::sync::Arc;
+
+/// The names of an output that are compared with those of other jobs.
+const COMPARED_NAMES: usize = 3;
 
 /// One job whose outputs are rendered again.
 pub struct Work<'a> {
@@ -31,6 +37,8 @@ pub struct Work<'a> {
     pub settings: &'a JobSettings,
     /// The folder of outputs if it is not the recording's.
     pub at: Option<RelPath>,
+    /// The outputs of recordings beside this one that have its stem.
+    pub of_siblings: &'a [Output],
 }
 
 impl Work<'_> {
@@ -136,8 +144,31 @@ impl Work<'_> {
         });
         let new = writes.iter().map(|write| Hash::of(&write.bytes));
         let pending = self.job.placing.iter().copied().chain(new).collect();
-        let ours = OwnOutputs { published: replaced.collect(), pending, relocation: None };
+        let of_others = self.names_of_others(&writes).await?;
+        let ours = OwnOutputs { published: replaced.collect(), pending, relocation: None, of_others };
         Ok(publish(self.context, self.mount, self.job, writes, ours, guard).await?)
+    }
+
+    /// Returns the names that outputs of other jobs have in the folder.
+    async fn names_of_others(&self, writes: &[Pending]) -> Result<BTreeSet<OsString>, NotRendered> {
+        let (store, job) = (self.context.store, self.job);
+        if job.row.is_some() {
+            return Ok(names_of_others(store, self.mount.source(), job, writes).await?);
+        }
+        let here = self.of_siblings.iter().filter(|output| output.at == self.at);
+        let mut taken: BTreeSet<OsString> = here.map(os_name).collect();
+        if self.at.is_some() {
+            return Ok(taken);
+        }
+        let folder = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
+        for name in writes.iter().flat_map(|write| write.candidates.as_slice().iter().take(COMPARED_NAMES)) {
+            let path = RelPath::new(folder.join(name).as_os_str().as_bytes());
+            let owner = store.output_owner(&JobKey { path, ..job.key.clone() }).await?;
+            if owner.is_some_and(|owner| owner.id != job.id) {
+                taken.insert(name.clone());
+            }
+        }
+        Ok(taken)
     }
 
     fn file(&self, change: RenderChange, name: &OsStr, from: Option<&Output>) -> RenderedFile {

@@ -1,9 +1,11 @@
 //! Decides what becomes of each output when a job is rendered again. Pure: the caller has looked at the files.
 
+use crate::config::sections::patterns::MEDIA_EXTENSIONS;
 use crate::domain::format::Format;
 use crate::domain::job::Output;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::output::render_result::OutputKind;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -34,7 +36,7 @@ pub struct KnownOutput {
 /// An output as it is rendered now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedOutput {
-    pub format: Format,
+    pub kind: OutputKind,
     pub hash: Hash,
     /// The names to try, best first.
     pub names: Vec<OsString>,
@@ -99,15 +101,6 @@ impl RenderPlan {
     }
 }
 
-/// Returns the format of an output by its name.
-pub fn format_of(name: &OsStr) -> Option<Format> {
-    let has = |format: &Format| {
-        let stem = name.as_bytes().strip_suffix(format.ext().as_bytes());
-        stem.is_some_and(|stem| stem.ends_with(b"."))
-    };
-    Format::ALL.into_iter().filter(has).max_by_key(|format| format.ext().len())
-}
-
 /// Decides what becomes of each output. `at` is the folder of outputs if it is not the recording's.
 pub fn decide(
     wanted: &[WantedOutput],
@@ -115,31 +108,52 @@ pub fn decide(
     at: Option<&RelPath>,
     options: RenderOptions,
 ) -> RenderPlan {
-    let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
-    // Outputs that have a name that they may keep are matched first: no other output takes their file. A process that was
-    // killed may have published one without recording it as an output.
-    let mut own: Vec<Option<KnownOutput>> = wanted
-        .iter()
-        .map(|wanted| {
-            take(&mut rest, |known| known.is_current && keeps_name(known, wanted, at))
-                .or_else(|| take(&mut rest, |known| is_published(known, wanted, at)))
-        })
-        .collect();
-    for (wanted, own) in wanted.iter().zip(&mut own).filter(|(_, own)| own.is_none()) {
-        *own = take(&mut rest, |known| known.is_current && format_of(name(known)) == Some(wanted.format));
+    let (own, mut rest) = assign(wanted, known, at);
+    let mut actions = Vec::with_capacity(wanted.len());
+    for (wanted, own) in wanted.iter().zip(own) {
+        let Some(own) = own else {
+            actions.push(Action::Write);
+            continue;
+        };
+        // A newer version of an edited output goes beside it, under another name.
+        if own.state == FileState::Edited && own.output.hash != wanted.hash {
+            rest.push(own);
+            actions.push(Action::Write);
+        } else {
+            actions.push(action(wanted, own, at, options));
+        }
     }
-    let actions = wanted.iter().zip(own).map(|(wanted, own)| match own {
-        Some(own) => action(wanted, own, at, options),
-        None => Action::Write,
-    });
-    let actions: Vec<Action> = actions.collect();
-    let is_wanted = |format: Option<Format>| wanted.iter().any(|wanted| Some(wanted.format) == format);
-    let rest = rest.into_iter().flatten();
-    let rest = rest.map(|known| {
-        let fate = fate(&known, is_wanted(format_of(name(&known))), options);
+    let rest = rest.into_iter().map(|known| {
+        let fate = fate(&known, wanted, options);
         (known, fate)
     });
     RenderPlan { actions, rest: rest.collect() }
+}
+
+/// Returns the file of each wanted output, and the files that are of none. Outputs that have a name that they may keep
+/// are assigned first: no other output takes their file. Then come those with the same content, with the same language
+/// in the name, and with the same format.
+fn assign(
+    wanted: &[WantedOutput],
+    known: Vec<KnownOutput>,
+    at: Option<&RelPath>,
+) -> (Vec<Option<KnownOutput>>, Vec<KnownOutput>) {
+    let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
+    let mut own: Vec<Option<KnownOutput>> = wanted.iter().map(|_| None).collect();
+    let fits: [&dyn Fn(&KnownOutput, &WantedOutput) -> bool; 5] = [
+        &|known, wanted| known.is_current && keeps_name(known, wanted, at),
+        // A process that was killed may have published it without recording it as an output.
+        &|known, wanted| is_published(known, wanted, at),
+        &|known, wanted| known.is_current && has_format(known, wanted) && known.output.hash == wanted.hash,
+        &|known, wanted| known.is_current && has_format(known, wanted) && has_language(known, wanted),
+        &|known, wanted| known.is_current && has_format(known, wanted) && !wanted.kind.is_translation,
+    ];
+    for fits in fits {
+        for (wanted, own) in wanted.iter().zip(&mut own).filter(|(_, own)| own.is_none()) {
+            *own = take(&mut rest, |known| fits(known, wanted));
+        }
+    }
+    (own, rest.into_iter().flatten().collect())
 }
 
 fn name(known: &KnownOutput) -> &OsStr {
@@ -153,6 +167,15 @@ fn keeps_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) 
 /// Whether the file is the wanted one already.
 fn is_published(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
     known.state == FileState::Ours(wanted.hash) && !known.is_shared && keeps_name(known, wanted, at)
+}
+
+fn has_format(known: &KnownOutput, wanted: &WantedOutput) -> bool {
+    Format::of_name(&known.output.name.lossy()) == Some(wanted.kind.format)
+}
+
+fn has_language(known: &KnownOutput, wanted: &WantedOutput) -> bool {
+    let name = known.output.name.lossy();
+    wanted.kind.language.as_deref().is_some_and(|language| name.split('.').any(|part| part == language))
 }
 
 /// Takes the first file that fits.
@@ -178,16 +201,37 @@ fn action(wanted: &WantedOutput, known: KnownOutput, at: Option<&RelPath>, optio
     }
 }
 
-fn fate(known: &KnownOutput, is_wanted: bool, options: RenderOptions) -> Fate {
+fn fate(known: &KnownOutput, wanted: &[WantedOutput], options: RenderOptions) -> Fate {
     match known.state {
         FileState::Missing => Fate::Forget,
         _ if known.is_accepted => Fate::Stay,
         _ if known.is_shared => Fate::Forget,
         FileState::Edited | FileState::Unreadable => Fate::Stay,
-        FileState::Ours(_) if is_wanted => Fate::Remove,
+        FileState::Ours(_) if is_superseded(known, wanted) => Fate::Remove,
         FileState::Ours(_) if options.prune => Fate::Prune,
         FileState::Ours(_) => Fate::Unconfigured,
     }
+}
+
+/// Whether a wanted output stands for the file: it has the format, and the content or the language. A translation that
+/// an earlier purchase gave and the present one did not is of no wanted output.
+pub fn is_superseded(known: &KnownOutput, wanted: &[WantedOutput]) -> bool {
+    let mut alike = wanted.iter().filter(|wanted| has_format(known, wanted)).peekable();
+    if alike.peek().is_none() {
+        return false;
+    }
+    let languages: Vec<&str> = wanted.iter().filter_map(|wanted| wanted.kind.language.as_deref()).collect();
+    let name = known.output.name.lossy();
+    let stem = Format::of_name(&name).and_then(|format| name.strip_suffix(format.ext())).unwrap_or_default();
+    let has_other_language = stem.split('.').skip(1).any(|part| is_like_a_language(part) && !languages.contains(&part));
+    alike.any(|wanted| wanted.hash == known.output.hash || has_language(known, wanted) || !has_other_language)
+}
+
+/// Whether a part of a name may be a language: `fr`, `fra`, `pt-BR`. `talk.mp4.srt` and `talk.sdh.srt` name none.
+fn is_like_a_language(part: &str) -> bool {
+    let first = part.split('-').next().unwrap_or_default();
+    let is_code = (2..=3).contains(&first.len()) && first.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_code && part != "sdh" && !MEDIA_EXTENSIONS.contains(&part)
 }
 
 #[cfg(test)]
@@ -210,7 +254,8 @@ mod tests {
 
     fn wanted(format: Format, content: &str, names: &[&str]) -> WantedOutput {
         let names = names.iter().map(OsString::from).collect();
-        WantedOutput { format, hash: Hash::of(content.as_bytes()), names }
+        let kind = OutputKind { format, language: None, is_translation: false };
+        WantedOutput { kind, hash: Hash::of(content.as_bytes()), names }
     }
 
     fn srt(content: &str) -> [WantedOutput; 1] {
@@ -231,7 +276,7 @@ mod tests {
         assert!(matches!(first(ours("talk.srt", "old"), None, plain), Action::Replace(_)));
         assert!(matches!(first(ours("other.srt", "new"), None, plain), Action::Move(_)));
         assert!(matches!(first(ours("talk.srt", "new"), Some("/out"), plain), Action::Move(_)));
-        assert!(matches!(first(known("talk.srt", FileState::Edited), None, RESTORE), Action::Leave(..)));
+        assert!(matches!(first(known("talk.srt", FileState::Unreadable), None, RESTORE), Action::Leave(..)));
         assert!(matches!(first(known("talk.srt", FileState::Missing), None, plain), Action::StayMissing(_)));
         let named = |names: &[&str]| Action::Restore { names: names.iter().map(OsString::from).collect() };
         assert_eq!(first(known("talk.wav.srt", FileState::Missing), None, RESTORE), named(&["talk.wav.srt"]));
@@ -269,10 +314,39 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_the_longest_ending() {
-        let of = |name: &str| format_of(OsStr::new(name));
-        assert_eq!((of("talk.txt"), of("talk.summary.txt")), (Some(Format::Txt), Some(Format::Summary)));
-        assert_eq!((of("txt"), of("talk.wav")), (None, None));
+    fn a_newer_version_goes_beside_an_edited_output() {
+        let plan = decide(&srt("new"), vec![known("talk.srt", FileState::Edited)], None, RenderOptions::default());
+        assert_eq!((plan.actions[0].clone(), plan.rest[0].1), (Action::Write, Fate::Stay));
+        // What scribed wrote there is what it would write now: there is no newer version.
+        let mut edited = known("talk.srt", FileState::Edited);
+        edited.output.hash = Hash::of(b"new");
+        let plan = decide(&srt("new"), vec![edited], None, RenderOptions::default());
+        assert!(matches!(plan.actions[0], Action::Leave(..)) && plan.rest.is_empty());
+    }
+
+    #[test]
+    fn each_language_keeps_its_own_file() {
+        let of = |language: &str, content: &str, names: &[&str]| {
+            let kind =
+                OutputKind { format: Format::Srt, language: Some(language.into()), is_translation: language != "en" };
+            WantedOutput { kind, ..wanted(Format::Srt, content, names) }
+        };
+        let wants = [of("en", "a", &["x.en.srt"]), of("fr", "b", &["x.fr.srt"]), of("de", "c", &["x.de.srt"])];
+        let files = vec![ours("talk.fr.srt", "old"), ours("talk.srt", "old"), ours("old.srt", "c")];
+        let plan = decide(&wants, files, None, RenderOptions::default());
+        let from = |action: &Action| match action {
+            Action::Move(output) => output.name.lossy().into_owned(),
+            other => format!("{other:?}"),
+        };
+        let from: Vec<String> = plan.actions.iter().map(from).collect();
+        assert_eq!((from[0].as_str(), from[1].as_str()), ("talk.srt", "talk.fr.srt"));
+        let earlier = KnownOutput { is_current: false, ..ours("talk.it.srt", "old") };
+        let mut wants_only = wants.to_vec();
+        wants_only.truncate(1);
+        let plan = decide(&wants_only, vec![earlier], None, RenderOptions::default());
+        assert_eq!(plan.rest[0].1, Fate::Unconfigured, "a translation that was bought is not removed");
+        let plain = KnownOutput { is_current: false, ..ours("talk.mp4.sdh.srt", "old") };
+        assert_eq!(decide(&wants_only, vec![plain], None, RenderOptions::default()).rest[0].1, Fate::Remove);
     }
 
     fn any_known() -> impl Strategy<Value = KnownOutput> {

@@ -12,7 +12,7 @@ mod pages;
 mod settings;
 mod siblings;
 
-pub(crate) use decide::{FileState, KnownOutput, RenderOptions, format_of};
+pub(crate) use decide::{FileState, KnownOutput, RenderOptions};
 pub(crate) use files::{look, path_of, shown_path};
 pub(crate) use pages::{RenderParts, RenderedJob, render_jobs};
 pub(crate) use settings::{JobSettings, may_differ, rendered_now, settings_hash};
@@ -26,6 +26,7 @@ use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::output::publish::{Names, PendingOutput, RESULT_KEPT};
+use crate::output::render_result::OutputKind;
 use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::pipeline::stages::write::render::render_kept_result;
@@ -172,10 +173,11 @@ pub async fn rerender(
         return Err(NotRendered::Moving);
     }
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
-    let known = mark_shared(context, mount, job, known, run).await?;
+    let of_siblings = siblings::shared_outputs(&run.siblings, context.store, mount, job, context.clock.now()).await?;
+    let known = mark_shared(known, &of_siblings);
     let at = output_folder(mount.source(), job);
     let plan = decide(&wanted, known, at.as_ref(), run.options);
-    let work = Work { context, mount, job, settings: &settings, at };
+    let work = Work { context, mount, job, settings: &settings, at, of_siblings: &of_siblings };
     match run.dry_run {
         true => Ok(Rerendered { files: work.forecast(&plan, &wanted).await, is_gone: false }),
         false => Ok(Rerendered { files: work.carry_out(plan, pending, guard).await?, is_gone: false }),
@@ -203,7 +205,7 @@ async fn examine(
     let mut settings = settings?;
     // A text alone has no times, and nothing was recognised.
     if job.is_accepted_only() && job.accepted_text().is_some_and(|accepted| accepted.format == Format::Txt) {
-        settings.formats.retain(|format| *format == Format::Txt);
+        settings.formats.retain(|format| matches!(format, Format::Txt | Format::Md | Format::Html | Format::Docx));
     }
     Ok((settings, known))
 }
@@ -245,7 +247,7 @@ fn is_as_rendered(mount: &Mount, job: &Job, settings: &JobSettings, known: &[Kno
 
 /// Whether earlier outputs left the file, and its format is no longer configured.
 fn is_unconfigured(known: &KnownOutput, settings: &JobSettings) -> bool {
-    let format = format_of(std::ffi::OsStr::from_bytes(known.output.name.as_bytes()));
+    let format = Format::of_name(&known.output.name.lossy());
     !known.is_current && format.is_none_or(|format| !settings.formats.contains(&format))
 }
 
@@ -274,32 +276,23 @@ async fn wanted_outputs(
     let set = Job { making: Some(Box::new(settings.record(job))), ..job.clone() };
     let rendered = render_kept_result(context, mount.source(), &set, order, transcription, context.clock.now()).await?;
     let rendered = rendered.ok_or(NotRendered::NoResult(job.id))?;
-    Ok(rendered.wanted.into_iter().filter_map(named).unzip())
+    Ok(rendered.kinds.into_iter().zip(rendered.wanted).map(named).unzip())
 }
 
-/// Returns an output with its names; `None` for one whose name does not tell its format.
-fn named(output: PendingOutput<impl Names>) -> Option<(WantedOutput, Pending)> {
+/// Returns an output with its names.
+fn named((kind, output): (OutputKind, PendingOutput<impl Names>)) -> (WantedOutput, Pending) {
     let names: Vec<OsString> = output.candidates.collect();
-    let format = format_of(names.first()?)?;
     let hash = Hash::of(&output.bytes);
     let pending = PendingOutput { candidates: names.clone().into_iter(), bytes: output.bytes };
-    Some((WantedOutput { format, hash, names }, pending))
+    (WantedOutput { kind, hash, names }, pending)
 }
 
-async fn mark_shared(
-    context: &WriteContext<'_>,
-    mount: &Arc<Mount>,
-    job: &Job,
-    mut known: Vec<KnownOutput>,
-    run: &RenderRun,
-) -> Result<Vec<KnownOutput>, Fault> {
-    let now = context.clock.now();
-    let shared = siblings::shared_outputs(&run.siblings, context.store, mount, job, now).await?;
+fn mark_shared(mut known: Vec<KnownOutput>, of_siblings: &[Output]) -> Vec<KnownOutput> {
     let is_same = |one: &Output, other: &Output| (&one.name, &one.at) == (&other.name, &other.at);
     for known in &mut known {
-        known.is_shared = shared.iter().any(|shared| is_same(shared, &known.output));
+        known.is_shared = of_siblings.iter().any(|shared| is_same(shared, &known.output));
     }
-    Ok(known)
+    known
 }
 
 /// Returns what is told of a plan, apart from the outputs that are written.

@@ -10,9 +10,12 @@ use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::restore::Tools;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How many jobs are rendered at a time for each processor: some read files, others wait for a sync.
@@ -60,9 +63,31 @@ pub async fn render_jobs(
     run: &RenderRun,
 ) -> Result<Vec<RenderedJob>, StoreError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let each: Vec<_> = jobs.into_iter().map(|job| render_job(parts, job, run)).collect();
-    let done: Vec<_> = futures_util::stream::iter(each).buffered(processors * JOBS_PER_PROCESSOR).collect().await;
-    done.into_iter().collect()
+    let order: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+    let groups = groups(jobs).into_iter().map(async |group| {
+        let mut done = Vec::with_capacity(group.len());
+        for job in group {
+            done.push(render_job(parts, job, run).await?);
+        }
+        Ok::<_, StoreError>(done)
+    });
+    let groups: Vec<_> = groups.collect();
+    let done: Vec<_> =
+        futures_util::stream::iter(groups).buffer_unordered(processors * JOBS_PER_PROCESSOR).try_collect().await?;
+    let mut done: BTreeMap<JobId, RenderedJob> = done.into_iter().flatten().map(|job| (job.job, job)).collect();
+    Ok(order.into_iter().filter_map(|id| done.remove(&id)).collect())
+}
+
+/// Groups jobs whose recordings have the same stem in the same folder. Those of a group may share outputs, and are
+/// rendered one after another.
+fn groups(jobs: Vec<Job>) -> Vec<Vec<Job>> {
+    let mut groups: BTreeMap<(SourceName, PathBuf), Vec<Job>> = BTreeMap::new();
+    for job in jobs {
+        let path = Path::new(OsStr::from_bytes(job.key.path.as_bytes()));
+        let key = (job.key.source.clone(), path.with_extension(""));
+        groups.entry(key).or_default().push(job);
+    }
+    groups.into_values().collect()
 }
 
 async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Result<RenderedJob, StoreError> {

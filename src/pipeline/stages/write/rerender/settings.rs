@@ -26,12 +26,15 @@ pub struct JobSettings {
 }
 
 /// Returns the hash of all settings of a source that change its outputs and cost nothing: formats, names, place,
-/// captions. Settings beside the recordings are not in it.
+/// captions. Settings beside the recordings are not in it, and neither are owner, group and mode, which new files get.
 pub fn settings_hash(source: &Source) -> Hash {
     let formats: Vec<&str> = source.outputs.iter().map(|format| format.ext()).collect();
     let place = source.output_folder.as_ref().map(|place| place.to_string_lossy());
-    let captions = source.template.written(CAPTIONS);
-    Hash::of(json!([formats, source.name_as.text(), place, captions]).to_string().as_bytes())
+    let requested = source.template.written(CAPTIONS);
+    let captions = format!("{:?}", source.captions);
+    let files = [source.output_files.also_plain, source.output_files.portable_names];
+    let all = json!([formats, source.name_as.identity(), place, requested, captions, files]);
+    Hash::of(all.to_string().as_bytes())
 }
 
 /// Returns what is stored of outputs that are rendered with the source's settings of now.
