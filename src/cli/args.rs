@@ -515,18 +515,18 @@ pub struct VerifyArgs {
 #[derive(Debug, Args)]
 pub struct RenderArgs {
     /// Only these jobs: job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["all", "source"], conflicts_with_all = ["all", "source"])]
+    #[arg(value_name = "JOB|PATH", conflicts_with_all = ["source", "only"])]
     pub jobs: Vec<PathBuf>,
-    /// All written jobs
-    #[arg(long, conflicts_with = "source")]
-    pub all: bool,
-    /// All written jobs of this source
+    /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+    /// Only recordings whose paths, relative to their source's folder, match this pattern; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
     /// Only show what would be changed
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Remove outputs of formats that are no longer configured, unless somebody edited them
+    /// Remove files that are no outputs any more, as of formats that are no longer configured, unless somebody edited them
     #[arg(long)]
     pub prune: bool,
     /// Write missing outputs again
@@ -537,7 +537,7 @@ pub struct RenderArgs {
 /// `scribed accept`.
 #[derive(Debug, Args)]
 pub struct AcceptArgs {
-    /// Files: txt, srt, vtt or json
+    /// Files: txt, srt, vtt, ass, ttml or json
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Job of the recording, if the name of the file does not tell it

@@ -12,6 +12,16 @@ use std::collections::BTreeMap;
 /// The number of jobs that are read at once.
 const PAGE_SIZE: usize = 1_000;
 
+impl super::Daemon {
+    /// Renders the outputs of sources with `rerender = "auto"` again, where their settings have changed.
+    ///
+    /// # Errors
+    /// An error of the store.
+    pub async fn rerender(&self) -> Result<(), StoreError> {
+        rerender_changed(&self.ground, &self.setup()).await
+    }
+}
+
 /// Renders the written jobs of all `auto` sources whose settings for outputs have changed since. A job that cannot be
 /// rendered is logged, and tried again after the next start or reload.
 ///

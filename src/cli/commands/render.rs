@@ -5,6 +5,7 @@ use crate::cli::render::progress::Ticker;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::only_paths::path_selection;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus, RenderPiece, RenderQuery};
@@ -22,10 +23,12 @@ use std::io;
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &RenderArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
+    path_selection(&args.only)?;
     let queue = QueueAccess::find(&config).await?;
     queue.check_no_renames(&config).await?;
     let mut query = RenderQuery {
         job: None,
+        only: args.only.clone(),
         source: args.source.as_deref().map(|name| source(&config, name)).transpose()?,
         dry_run: args.dry_run,
         prune: args.prune,
@@ -132,12 +135,12 @@ fn words(file: &RenderedFile, dry_run: bool) -> String {
         RenderChange::Restored => format!("missing; {}", done("written again")),
         RenderChange::Removed => done("removed"),
         RenderChange::Edited => {
-            "edited after scribed wrote it; it stays as it is (`scribed accept` makes it the text of its job)"
+            "edited after scribed wrote it; it stays as it is (`scribed accept` makes it the text of its recording)"
                 .to_owned()
         }
         RenderChange::Missing => "missing; it stays so (--restore writes it again)".to_owned(),
         RenderChange::Unconfigured => {
-            "its format is not in `outputs` any more; it stays (--prune removes it)".to_owned()
+            "it is no output any more, by format or language; it stays (--prune removes it)".to_owned()
         }
         RenderChange::Unreadable => "cannot be read; it stays as it is".to_owned(),
     }

@@ -64,7 +64,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
 pub fn renderable_line(jobs: u64) -> String {
     let jobs = count(jobs, "written job");
     format!(
-        "the settings for outputs changed for {jobs}: `scribed render --all` renders them again without cost (--dry-run shows what changes)"
+        "the settings for outputs changed for {jobs}: `scribed render` renders them again without cost (--dry-run shows what changes)"
     )
 }
 

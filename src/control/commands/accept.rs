@@ -2,6 +2,7 @@
 //! It buys nothing. The text is kept in the state directory before its job has it.
 
 use super::accept_target::{Target, find};
+use super::render;
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{AcceptQuery, AcceptedAnswer, CommandRefusal, JobSelector};
@@ -17,6 +18,7 @@ use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Un
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::write::rerender::is_translation_of;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
 use std::io::Read;
@@ -34,6 +36,7 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     }
     let text = read_text(&target).await?;
     let hash = Hash::of(text.as_bytes());
+    check_language(handler, &target).await?;
     let result = result_instead(handler, &target).await?;
     let note = check(handler, &target.job, &target, &text).await?;
     let accepted = accepted(handler, query, &target, hash, result.as_ref());
@@ -127,12 +130,34 @@ async fn check(
     });
     let shown = target.file.full();
     let (is_heard, applied) = applied.await;
-    let Applied { words, recognised, .. } =
-        applied.map_err(|why| CommandRefusal::Usage(format!("{} {why}", shown.display())))?;
+    let applied = applied.map_err(|why| CommandRefusal::Usage(format!("{} {why}", shown.display())))?;
+    Ok(describe(&applied, is_heard))
+}
+
+fn describe(applied: &Applied, is_heard: bool) -> Option<String> {
+    let Applied { words, recognised, unread, .. } = applied;
     let without = words - recognised;
-    Ok((is_heard && without > 0).then(|| {
+    let untimed = (is_heard && without > 0).then(|| {
         format!("{without} of {words} words were not recognised: their times are between those of their neighbours")
-    }))
+    });
+    let unread = unread.map(|(line, lines)| {
+        format!("{lines} of its lines cannot be read as captions, the first is line {line}: other outputs lack them")
+    });
+    let notes: Vec<String> = untimed.into_iter().chain(unread).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Refuses a translation: the text of a job is in the language of its recording.
+async fn check_language(handler: &CommandHandler, target: &Target) -> Result<(), CommandRefusal> {
+    let (parts, job) = (render::parts(handler), &target.job);
+    match is_translation_of(&parts, &target.mount, job, &target.output).await {
+        // A result that is not kept tells nothing.
+        Ok(false) | Err(_) => Ok(()),
+        Ok(true) => Err(CommandRefusal::Usage(format!(
+            "{} is a translation, and scribed accepts the text in the language of the recording; the file stays as it is",
+            target.file.full().display()
+        ))),
+    }
 }
 
 fn accepted(

@@ -16,7 +16,7 @@ use crate::source::filter::rules::{EntryKind, FilterResult, filter_path_with_ign
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,11 +28,6 @@ pub struct Target {
     pub format: Format,
     /// The file as an output of the job.
     pub output: Output,
-}
-
-/// Returns the name of an output.
-pub fn os_name(output: &Output) -> OsString {
-    OsString::from_vec(output.name.as_bytes().to_vec())
 }
 
 /// Finds the job of a file. A recording that has no job yet gets one.

@@ -1,10 +1,12 @@
 //! Rendering the outputs of written jobs again, from their kept results and with the settings of now. This asks and buys
 //! nothing.
 
+use crate::config::sections::patterns::{glob, set};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, RenderPiece, RenderQuery};
 use crate::domain::job::Job;
 use crate::domain::stage::StageKind;
+use crate::pipeline::budget::pass_limits::PathSelection;
 use crate::pipeline::stages::write::rerender::{RenderOptions, RenderParts, RenderRun, render_jobs, settings_hash};
 use crate::store::contract::Filter;
 
@@ -28,7 +30,11 @@ pub async fn render(handler: &CommandHandler, query: &RenderQuery) -> Result<Ren
             jobs
         }
     };
-    let is_selected = |job: &Job| query.source.as_ref().is_none_or(|source| *source == job.key.source);
+    let only = selection(&query.only)?;
+    let is_selected = |job: &Job| {
+        query.source.as_ref().is_none_or(|source| *source == job.key.source)
+            && only.as_ref().is_none_or(|only| only.has(&job.key, job.row.as_deref()))
+    };
     let jobs = jobs.into_iter().filter(is_selected).collect();
     let options = RenderOptions { prune: query.prune, restore: query.restore };
     let run = RenderRun { options, dry_run: query.dry_run, ..RenderRun::default() };
@@ -64,6 +70,12 @@ fn check_settings(handler: &CommandHandler, query: &RenderQuery) -> Result<(), C
     let words =
         "the daemon has not read the changed jobs.toml yet, and nothing was rendered: run `scribed reload` first";
     Err(CommandRefusal::Declined(words.to_owned()))
+}
+
+fn selection(patterns: &[String]) -> Result<Option<PathSelection>, CommandRefusal> {
+    let compiled: Result<Vec<_>, _> = patterns.iter().map(|pattern| glob(pattern)).collect();
+    let globs = compiled.map_err(|error| CommandRefusal::Usage(format!("a pattern {}", error.why)))?;
+    Ok((!globs.is_empty()).then(|| PathSelection::new(set(globs))))
 }
 
 fn written(job: Job) -> Result<Job, CommandRefusal> {

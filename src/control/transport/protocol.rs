@@ -366,9 +366,11 @@ pub struct RenderQuery {
     pub job: Option<JobSelector>,
     /// Only jobs of this source.
     pub source: Option<SourceName>,
+    /// Only recordings whose paths below their source's folder match one of these patterns; empty: all.
+    pub only: Vec<String>,
     /// Change nothing, and return what would be done.
     pub dry_run: bool,
-    /// Remove unedited outputs of formats that are no longer configured.
+    /// Remove unedited files that are no outputs any more.
     pub prune: bool,
     /// Write missing outputs again.
     pub restore: bool,

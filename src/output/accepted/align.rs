@@ -1,7 +1,7 @@
 //! Gives the words of a text the times of the words that were recognised. Pure.
 
+use super::matching::{Run, runs};
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 /// A line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,23 +50,17 @@ pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
     let heard = heard_words(heard);
     let words: Vec<&str> = lines.iter().flat_map(|line| line.words.iter().map(String::as_str)).collect();
     let new: Vec<String> = words.iter().map(|word| key(word)).collect();
-    let old: Vec<&String> = heard.iter().map(|word| &word.key).collect();
-    let new_keys: Vec<&String> = new.iter().collect();
+    let old: Vec<&str> = heard.iter().map(|word| word.key.as_str()).collect();
+    let new: Vec<&str> = new.iter().map(String::as_str).collect();
     let mut timed: Vec<Timed> = Vec::with_capacity(words.len());
     let mut recognised = 0;
-    for op in capture_diff_slices(Algorithm::Patience, &old, &new_keys) {
-        match op {
-            DiffOp::Equal { old_index, len, .. } => {
-                recognised += len;
-                timed.extend(heard[old_index..old_index + len].iter().map(Timed::of));
+    for run in runs(&old, &new) {
+        match run {
+            Run::Equal { old, .. } => {
+                recognised += old.len();
+                timed.extend(heard[old].iter().map(Timed::of));
             }
-            DiffOp::Delete { .. } => {}
-            DiffOp::Insert { old_index, new_index, new_len } => {
-                spread(&mut timed, &words[new_index..new_index + new_len], &heard, old_index..old_index);
-            }
-            DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-                spread(&mut timed, &words[new_index..new_index + new_len], &heard, old_index..old_index + old_len);
-            }
+            Run::Other { old, new } => spread(&mut timed, &words[new], &heard, old),
         }
     }
     forward(&mut timed);

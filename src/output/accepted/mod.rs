@@ -4,6 +4,7 @@
 mod align;
 mod apply;
 mod cues;
+mod matching;
 
 pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
 

@@ -42,20 +42,20 @@ fn an_accepted_text_makes_the_other_outputs_and_no_later_result_replaces_it() {
     assert_eq!((ran["accepted"]["format"].as_str(), ran["instead_of_purchase"].as_bool()), (Some("txt"), Some(false)));
     assert!(ran["note"].as_str().unwrap().contains("1 of "), "{ran}");
     assert_eq!(edited(&bed), 0, "it counts as unedited");
-    let ran = bed.run(["render", "--all", "--json"]);
+    let ran = bed.run(["render", "--json"]);
     assert_eq!((ran.code, ran.last_object()["replaced"].as_u64()), (0, Some(3)), "{ran:?}");
     for name in ["talk.en.srt", "talk.en.vtt", "talk.en.json"] {
         assert!(read(&bed, name).replace('\n', " ").contains("really said"), "{name}: {}", read(&bed, name));
     }
     assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text.clone(), 1));
-    assert_eq!(bed.run(["render", "--all", "--json"]).last_object()["unchanged"], 1);
+    assert_eq!(bed.run(["render", "--json"]).last_object()["unchanged"], 1);
     // Another result goes beside it.
     let ran = bed.run(["retry", "--fresh", "--pay-again", "inbox/talk.wav"]);
     assert!(ran.code == 0 && ran.stdout.contains("another name"), "{ran:?}");
     bed.once(0);
     assert_eq!(read(&bed, "talk.en.txt"), text);
     assert!(!read(&bed, "talk.wav.en.txt").contains("really"), "the new result");
-    let ran = bed.run(["render", "--all", "--prune", "--json"]);
+    let ran = bed.run(["render", "--prune", "--json"]);
     assert_eq!((ran.code, read(&bed, "talk.en.txt")), (0, text), "{ran:?}");
 }
 
@@ -66,7 +66,7 @@ fn accepted_captions_keep_their_times_in_the_other_formats() {
     let srt = "1\n00:00:00,100 --> 00:00:00,900\nput right\nby hand\n";
     fs::write(bed.path("inbox/talk.en.srt"), srt).unwrap();
     accept(&bed, &["inbox/talk.en.srt"]);
-    assert_eq!(bed.run(["render", "--all"]).code, 0);
+    assert_eq!(bed.run(["render"]).code, 0);
     let vtt = read(&bed, "talk.en.vtt");
     assert!(vtt.contains("00:00:00.100 --> 00:00:00.900\nput right\nby hand\n"), "{vtt}");
     assert_eq!((read(&bed, "talk.en.txt").as_str(), read(&bed, "talk.en.srt").as_str()), ("put right by hand\n", srt));
@@ -77,7 +77,7 @@ fn accepted_captions_keep_their_times_in_the_other_formats() {
     let ran = accept(&bed, &["--undo", "inbox/talk.en.srt"]).last_object();
     assert!(ran["accepted"].is_null(), "{ran}");
     assert_eq!(edited(&bed), 1, "it is an edited file again");
-    assert_eq!(bed.run(["render", "--all"]).code, 0);
+    assert_eq!(bed.run(["render"]).code, 0);
     assert!(read(&bed, "talk.en.txt").contains("What was said"), "as it was recognised");
     assert_eq!((read(&bed, "talk.en.srt").as_str(), bought(&stub)), (srt, 1));
     assert!(crate::support::bed::files(&bed.path("state/accepted")).is_empty());
@@ -101,7 +101,7 @@ fn a_recording_with_an_accepted_transcript_is_not_bought_unless_a_person_asks() 
     let cost = bed.run(["cost", "--json"]);
     assert_eq!(cost.code, 0, "{cost:?}");
     assert_eq!(bed.run(["verify", "--json"]).last_object()["unchanged"], 1);
-    let ran = bed.run(["render", "--all", "--json"]);
+    let ran = bed.run(["render", "--json"]);
     assert_eq!((ran.code, ran.last_object()["written"].as_u64()), (0, Some(3)), "{ran:?}");
     assert_eq!((read(&bed, "talk.txt").as_str(), read(&bed, "talk.srt").as_str()), ("from an earlier project\n", srt));
     assert_eq!(bed.run(["retry", "--fresh", "inbox/talk.wav"]).code, 0);
@@ -118,7 +118,7 @@ fn an_undone_acceptance_makes_the_recording_new() {
     accept(&bed, &["inbox/talk.txt"]);
     bed.once(0);
     assert_eq!(bought(&stub), 0);
-    let ran = bed.run(["render", "--all", "--json"]);
+    let ran = bed.run(["render", "--json"]);
     assert_eq!((ran.code, ran.last_object()["written"].as_u64()), (0, Some(0)), "a text alone has no times: {ran:?}");
     accept(&bed, &["--undo", "inbox/talk.txt"]);
     bed.once(0);

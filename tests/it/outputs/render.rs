@@ -56,16 +56,16 @@ fn changed_formats_and_names_are_applied_without_a_request() {
     let stub = Stub::well();
     let bed = written(&stub, "outputs = [\"txt\", \"srt\"]");
     let renderable = |bed: &Bed| bed.run(["status", "--json"]).last_object()["renderable"].as_u64().unwrap();
-    assert_eq!((renderable(&bed), count(&render(&bed, &["--all"]), "unchanged")), (0, 1));
+    assert_eq!((renderable(&bed), count(&render(&bed, &[]), "unchanged")), (0, 1));
     set(&bed, &stub, &format!("outputs = [\"txt\", \"vtt\"]\n{SHORT_NAMES}"));
     assert_eq!(renderable(&bed), 1);
     assert_eq!(bed.run(["plan", "--json"]).last_object()["renderable"], 1);
     let before = bed.outputs();
     let requests = stub.book().moments(Endpoint::Create).len();
-    let dry = render(&bed, &["--all", "--dry-run"]);
+    let dry = render(&bed, &["--dry-run"]);
     assert_eq!((dry.code, count(&dry, "moved"), count(&dry, "written"), count(&dry, "unconfigured")), (0, 1, 1, 1));
     assert_eq!((bed.outputs(), renderable(&bed)), (before.clone(), 1), "nothing was changed");
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!(
         (ran.code, count(&ran, "moved"), count(&ran, "written"), count(&ran, "unconfigured")),
         (0, 1, 1, 1),
@@ -94,7 +94,7 @@ fn edited_outputs_stay_and_are_listed_and_deleted_ones_stay_deleted_unless_asked
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert!(listed[0]["edited"][0].as_str().unwrap().ends_with("inbox/talk.en.srt"), "{listed:?}");
     set(&bed, &stub, SHORT_NAMES);
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!(
         (ran.code, count(&ran, "moved"), count(&ran, "edited"), count(&ran, "missing")),
         (0, 2, 1, 1),
@@ -102,7 +102,7 @@ fn edited_outputs_stay_and_are_listed_and_deleted_ones_stay_deleted_unless_asked
     );
     is(names(&bed), &["talk.txt", "talk.json", "talk.en.srt"]);
     assert_eq!(read(&bed, "talk.en.srt"), "as a person heard it");
-    let ran = render(&bed, &["--all", "--restore"]);
+    let ran = render(&bed, &["--restore"]);
     assert_eq!((ran.code, count(&ran, "restored"), count(&ran, "edited")), (0, 1, 1), "{ran:?}");
     is(names(&bed), &["talk.txt", "talk.json", "talk.vtt", "talk.en.srt"]);
     let shown = bed.run(["show", "inbox/talk.wav", "--json"]).last_object();
@@ -137,7 +137,7 @@ fn a_changed_layout_of_captions_needs_no_purchase() {
     bed.once(0);
     let (before, text) = (read(&bed, "talk.en.srt"), read(&bed, "talk.en.txt"));
     bed.configure(&template(9));
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!((ran.code, count(&ran, "replaced")), (0, 1), "{ran:?}");
     let after = read(&bed, "talk.en.srt");
     assert!(after != before && after.lines().count() > before.lines().count(), "{before}{after}");
@@ -147,7 +147,7 @@ fn a_changed_layout_of_captions_needs_no_purchase() {
     assert_eq!(bed.run(["verify", "--repair"]).code, 0);
     assert_eq!((read(&bed, "talk.en.srt"), bought(&stub)), (after, 1));
     bed.configure(&template(40));
-    assert_eq!(count(&render(&bed, &["--all"]), "replaced"), 1);
+    assert_eq!(count(&render(&bed, &[]), "replaced"), 1);
     assert_eq!(read(&bed, "talk.en.srt"), before);
 }
 
@@ -158,7 +158,7 @@ fn outputs_move_to_another_place() {
     fs::create_dir(bed.path("out")).unwrap();
     set(&bed, &stub, "place = \"out\"");
     let before: Vec<Vec<u8>> = bed.outputs().into_values().collect();
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!((ran.code, count(&ran, "moved")), (0, 4), "{ran:?}");
     is(names(&bed), &[]);
     let mut moved: Vec<_> = fs::read_dir(bed.path("out")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -166,11 +166,11 @@ fn outputs_move_to_another_place() {
     moved.sort();
     assert_eq!(moved.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>(), before);
     set(&bed, &stub, "");
-    assert_eq!(count(&render(&bed, &["--all"]), "moved"), 4);
+    assert_eq!(count(&render(&bed, &[]), "moved"), 4);
     assert_eq!(bed.outputs().into_values().collect::<Vec<_>>(), before);
     // The place is missing: what is there stays, and the job says so.
     set(&bed, &stub, "place = \"nowhere/out\"");
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!((ran.code, count(&ran, "problems")), (1, 1), "{ran:?}");
     assert_eq!(bed.outputs().len(), 4);
 }
@@ -181,10 +181,10 @@ fn a_daemon_renders_with_the_settings_that_it_has_read() {
     let bed = written(&stub, "");
     let daemon = bed.daemon();
     set(&bed, &stub, SHORT_NAMES);
-    let ran = bed.run(["render", "--all"]);
+    let ran = bed.run(["render"]);
     assert!(ran.code == 1 && ran.stderr.contains("scribed reload"), "{ran:?}");
     assert_eq!(bed.run(["reload"]).code, 0);
-    let ran = render(&bed, &["--all"]);
+    let ran = render(&bed, &[]);
     assert_eq!((ran.code, count(&ran, "moved")), (0, 4), "{ran:?}");
     is(names(&bed), &["talk.txt", "talk.srt", "talk.vtt", "talk.json"]);
     daemon.signal(Signal::TERM);
@@ -197,7 +197,7 @@ fn a_missing_result_is_named_and_nothing_is_asked() {
     let bed = written(&stub, "");
     fs::remove_dir_all(bed.path("state/results")).unwrap();
     set(&bed, &stub, SHORT_NAMES);
-    let ran = bed.run(["render", "--all"]);
+    let ran = bed.run(["render"]);
     assert!(ran.code == 1 && ran.stdout.contains("kept result is missing"), "{ran:?}");
     assert_eq!(bed.outputs().len(), 4);
     assert_eq!(bed.run(["render", "77"]).code, 2, "there is no such job");
@@ -212,8 +212,8 @@ fn what_stands_in_the_way_is_left_as_it_is() {
     symlink(bed.path("treasure"), bed.path("inbox/talk.srt")).unwrap();
     fs::write(bed.path("inbox/talk.vtt"), "by somebody else").unwrap();
     set(&bed, &stub, SHORT_NAMES);
-    let dry = render(&bed, &["--all", "--dry-run"]);
-    let ran = render(&bed, &["--all"]);
+    let dry = render(&bed, &["--dry-run"]);
+    let ran = render(&bed, &[]);
     let told = |ran: &Ran| ran.objects()[0]["files"].clone();
     assert_eq!((ran.code, count(&ran, "moved"), told(&dry)), (0, 4, told(&ran)), "as was said: {ran:?}");
     assert!(bed.path("inbox/talk.txt").is_dir());
@@ -227,7 +227,7 @@ fn what_stands_in_the_way_is_left_as_it_is() {
     // A link in the place of an output is no output.
     fs::remove_file(bed.path("inbox/talk.json")).unwrap();
     symlink(bed.path("treasure"), bed.path("inbox/talk.json")).unwrap();
-    let ran = render(&bed, &["--all", "--restore"]);
+    let ran = render(&bed, &["--restore"]);
     assert_eq!((ran.code, count(&ran, "edited") + count(&ran, "unreadable")), (0, 1), "{ran:?}");
     assert_eq!(fs::read_to_string(bed.path("treasure")).unwrap(), "outside");
 }
@@ -242,11 +242,11 @@ fn a_folder_that_may_not_be_written_keeps_its_outputs() {
     set(&bed, &stub, SHORT_NAMES);
     let mode = |mode| fs::set_permissions(bed.path("inbox"), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o555);
-    let ran = bed.run(["render", "--all"]);
+    let ran = bed.run(["render"]);
     mode(0o777);
     assert!(ran.code == 1 && ran.stdout.contains("permission") && ran.stdout.contains("`scribed render`"), "{ran:?}");
     assert_eq!((bed.outputs(), bed.temporaries().len()), (before, 0));
-    assert_eq!(count(&render(&bed, &["--all"]), "moved"), 4);
+    assert_eq!(count(&render(&bed, &[]), "moved"), 4);
 }
 
 #[test]
@@ -265,11 +265,11 @@ fn a_full_disk_loses_no_output() {
     assert_eq!(before.len(), 4);
     let filler = disk.fill();
     set(&bed, &stub, &format!("place = \"out\"\n{SHORT_NAMES}"));
-    let ran = bed.run(["render", "--all"]);
+    let ran = bed.run(["render"]);
     assert!(ran.code == 1 && ran.stdout.contains("no space left"), "{ran:?}");
     assert_eq!(listing(), before, "no temporary file, no lost output");
     fs::remove_file(filler).unwrap();
-    assert_eq!(count(&render(&bed, &["--all"]), "moved"), 4);
+    assert_eq!(count(&render(&bed, &[]), "moved"), 4);
     assert_eq!(listing().len(), 4);
 }
 
@@ -295,13 +295,13 @@ fn killed_anywhere_it_loses_nothing_and_leaves_one_of_each() {
         let bed = written(&stub, "");
         let text = read(&bed, "talk.en.txt");
         set(&bed, &stub, SHORT_NAMES);
-        let mut command = bed.command(["render", "--all"]);
+        let mut command = bed.command(["render"]);
         command.env("SCRIBED_CRASH_AT", point);
         let ran = Running::start(command).wait();
         assert_eq!(ran.code, -9, "{point}: {ran:?}");
         let last = if n % 2 == 0 { "talk" } else { "talk.new" };
         set(&bed, &stub, &format!("name_as = \"{}.{{{{ ext }}}}\"", last.replace("talk", "{{ stem }}")));
-        let ran = render(&bed, &["--all"]);
+        let ran = render(&bed, &[]);
         assert_eq!(ran.code, 0, "{point}: {ran:?}");
         bed.once(0);
         let wanted: Vec<String> = ["txt", "srt", "vtt", "json"].map(|end| format!("{last}.{end}")).to_vec();
@@ -309,6 +309,6 @@ fn killed_anywhere_it_loses_nothing_and_leaves_one_of_each() {
         assert_eq!(read(&bed, &wanted[0]), text, "{point}");
         let job = bed.jobs()["talk.wav"].clone();
         assert!(job["earlier_outputs"].is_null(), "{point}: {job}");
-        assert_eq!((count(&render(&bed, &["--all"]), "unchanged"), bought(&stub)), (1, 1), "{point}");
+        assert_eq!((count(&render(&bed, &[]), "unchanged"), bought(&stub)), (1, 1), "{point}");
     }
 }

@@ -130,6 +130,9 @@ pub fn decide(
     RenderPlan { actions, rest: rest.collect() }
 }
 
+/// Whether a file may be that of a wanted output.
+type Fit<'a> = &'a dyn Fn(&KnownOutput, &WantedOutput) -> bool;
+
 /// Returns the file of each wanted output, and the files that are of none. Outputs that have a name that they may keep
 /// are assigned first: no other output takes their file. Then come those with the same content, with the same language
 /// in the name, and with the same format.
@@ -140,7 +143,7 @@ fn assign(
 ) -> (Vec<Option<KnownOutput>>, Vec<KnownOutput>) {
     let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
     let mut own: Vec<Option<KnownOutput>> = wanted.iter().map(|_| None).collect();
-    let fits: [&dyn Fn(&KnownOutput, &WantedOutput) -> bool; 5] = [
+    let fits: [Fit<'_>; 5] = [
         &|known, wanted| known.is_current && keeps_name(known, wanted, at),
         // A process that was killed may have published it without recording it as an output.
         &|known, wanted| is_published(known, wanted, at),
@@ -154,6 +157,22 @@ fn assign(
         }
     }
     (own, rest.into_iter().flatten().collect())
+}
+
+/// Returns what a file is, of these outputs.
+pub fn kind_of<'w>(
+    wanted: &'w [WantedOutput],
+    known: Vec<KnownOutput>,
+    at: Option<&RelPath>,
+    is_it: impl Fn(&Output) -> bool,
+) -> Option<&'w OutputKind> {
+    let (own, rest) = assign(wanted, known, at);
+    let is_own = |own: &Option<KnownOutput>| own.as_ref().is_some_and(|known| is_it(&known.output));
+    let by_name = || {
+        let known = rest.iter().find(|known| is_it(&known.output))?;
+        wanted.iter().find(|wanted| has_format(known, wanted) && has_language(known, wanted))
+    };
+    own.iter().position(is_own).map(|at| &wanted[at]).or_else(by_name).map(|wanted| &wanted.kind)
 }
 
 fn name(known: &KnownOutput) -> &OsStr {

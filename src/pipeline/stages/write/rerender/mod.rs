@@ -14,7 +14,7 @@ mod siblings;
 
 pub(crate) use decide::{FileState, KnownOutput, RenderOptions};
 pub(crate) use files::{look, path_of, shown_path};
-pub(crate) use pages::{RenderParts, RenderedJob, render_jobs};
+pub(crate) use pages::{RenderParts, RenderedJob, is_translation as is_translation_of, render_jobs};
 pub(crate) use settings::{JobSettings, may_differ, rendered_now, settings_hash};
 pub(crate) use siblings::Siblings;
 
@@ -277,6 +277,31 @@ async fn wanted_outputs(
     let rendered = render_kept_result(context, mount.source(), &set, order, transcription, context.clock.now()).await?;
     let rendered = rendered.ok_or(NotRendered::NoResult(job.id))?;
     Ok(rendered.kinds.into_iter().zip(rendered.wanted).map(named).unzip())
+}
+
+/// Whether a file is a translation: as an output of the job, or by the language in its name.
+async fn is_translation(
+    context: &WriteContext<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    output: &Output,
+) -> Result<bool, NotRendered> {
+    let (settings, mut known) = examine(context, mount, job).await?;
+    let is_it = |one: &Output| (&one.name, &one.at) == (&output.name, &output.at);
+    known.retain(|known| known.is_current || is_it(&known.output));
+    if !known.iter().any(|known| is_it(&known.output)) {
+        let output = output.clone();
+        known.push(KnownOutput {
+            output,
+            state: FileState::Edited,
+            is_current: true,
+            is_accepted: false,
+            is_shared: false,
+        });
+    }
+    let (wanted, _) = wanted_outputs(context, mount, job, &settings).await?;
+    Ok(decide::kind_of(&wanted, known, output_folder(mount.source(), job).as_ref(), is_it)
+        .is_some_and(|kind| kind.is_translation))
 }
 
 /// Returns an output with its names.

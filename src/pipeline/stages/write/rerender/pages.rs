@@ -2,7 +2,7 @@
 
 use super::{NotRendered, RenderRun, RenderedFile, rerender};
 use crate::clock::Clock;
-use crate::domain::job::{Job, JobKey};
+use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{JobId, ServiceName, SourceName};
 use crate::domain::stage::Stage;
 use crate::output::results::Results;
@@ -29,6 +29,34 @@ pub struct RenderParts<'a> {
     /// The kept results of a service.
     pub results: &'a (dyn Fn(&ServiceName) -> Results + Send + Sync),
     pub tools: &'a Tools,
+}
+
+impl RenderParts<'_> {
+    fn context<'c>(&'c self, results: &'c Arc<Results>) -> WriteContext<'c> {
+        WriteContext {
+            store: self.store,
+            clock: self.clock,
+            results,
+            params: &self.tools.params,
+            syncs: &self.tools.syncs,
+            writing: &self.tools.writing,
+        }
+    }
+}
+
+/// Whether a file of a written job is a translation of what was said; no file of another job is.
+///
+/// # Errors
+/// The kept result is missing or cannot be read.
+pub async fn is_translation(
+    parts: &RenderParts<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    output: &Output,
+) -> Result<bool, NotRendered> {
+    let Stage::Written { order, .. } = &job.stage else { return Ok(false) };
+    let results = Arc::new((parts.results)(&order.service));
+    super::is_translation(&parts.context(&results), mount, job, output).await
 }
 
 /// What was done with a job, or would be.
@@ -100,15 +128,7 @@ async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Resul
         return Ok(RenderedJob { problem: Some(NotRendered::NotWritten.to_string()), ..told });
     };
     let results = Arc::new((parts.results)(&order.service));
-    let context = WriteContext {
-        store: parts.store,
-        clock: parts.clock,
-        results: &results,
-        params: &parts.tools.params,
-        syncs: &parts.tools.syncs,
-        writing: &parts.tools.writing,
-    };
-    match rerender(&context, mount, &job, run).await {
+    match rerender(&parts.context(&results), mount, &job, run).await {
         Ok(done) => Ok(RenderedJob { files: done.files, is_gone: done.is_gone, ..told }),
         Err(NotRendered::Store(error)) => Err(error),
         Err(problem) => Ok(RenderedJob { problem: Some(problem.to_string()), ..told }),
