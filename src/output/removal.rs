@@ -23,7 +23,7 @@ pub enum Removed {
     Edited,
 }
 
-/// Removes the output `name` if its content is `hash`. Blocks.
+/// Removes the output `name` if its content is `hash`. The caller syncs the folder. Blocks.
 ///
 /// # Errors
 /// The file still has its name, or a sweep handles it later.
@@ -52,7 +52,6 @@ fn remove(folder: &RootedPath, name: &OsStr, hash: &Hash) -> io::Result<Removed>
     crash_points::point(Point::OutputRemoved);
     if matches!(read_hash(&open, &swap.text()), Ok((read, _)) if read == *hash) {
         rustix::fs::unlinkat(&open, swap.text(), AtFlags::empty())?;
-        open.file().sync_all()?;
         return Ok(Removed::Done);
     }
     put_back(&open, &swap)?;

@@ -53,10 +53,12 @@ fn compare_middle(old: &[&str], new: &[&str], o: &Range<usize>, n: &Range<usize>
         runs.push(Run::Other { old: o.clone(), new: n.clone() });
         return;
     }
+    let (mut old_at, mut new_at) = (o.start, n.start);
     for op in capture_diff_slices(Algorithm::Myers, &old[o.clone()], &new[n.clone()]) {
+        // Where one part is empty, its position is not always that of its neighbours.
         let (_, old_range, new_range) = op.as_tag_tuple();
-        let old = old_range.start + o.start..old_range.end + o.start;
-        let new = new_range.start + n.start..new_range.end + n.start;
+        let (old, new) = (old_at..old_at + old_range.len(), new_at..new_at + new_range.len());
+        (old_at, new_at) = (old.end, new.end);
         runs.push(match op {
             DiffOp::Equal { .. } => Run::Equal { old, new },
             _ => Run::Other { old, new },

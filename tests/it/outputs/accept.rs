@@ -133,10 +133,17 @@ fn what_is_no_text_of_a_recording_is_refused() {
     fs::write(bed.path("inbox/talk.en.srt"), "no times\n").unwrap();
     fs::write(bed.path("inbox/talk.md"), "words\n").unwrap();
     fs::write(bed.path("inbox/talk.en.vtt"), [0xff, 0xfe, 0x00]).unwrap();
+    let long = fs::File::create(bed.path("inbox/talk.en.ttml")).unwrap();
+    long.set_len((64 << 20) + 1).unwrap();
+    fs::write(bed.path("inbox/talk.en.json"), "{}").unwrap();
+    fs::write(bed.path("inbox/talk.wav.txt"), "\n \n").unwrap();
     for (path, words) in [
+        ("inbox/talk.en.ttml", "is too long"),
+        ("inbox/talk.en.json", "is not the JSON of a transcription"),
+        ("inbox/talk.wav.txt", "is empty"),
         ("inbox/stranger.txt", "--job"),
         ("inbox/talk.en.srt", "no captions with times"),
-        ("inbox/talk.md", "txt, srt, vtt and json"),
+        ("inbox/talk.md", "txt, srt, vtt, ass, ttml and json"),
         ("inbox/talk.en.vtt", "UTF-8"),
         ("inbox/talk.srt", "cannot be read"),
     ] {
@@ -145,7 +152,80 @@ fn what_is_no_text_of_a_recording_is_refused() {
     }
     let ran = bed.run(["accept", "--undo", "inbox/talk.en.txt"]);
     assert!(ran.code == 1 && ran.stderr.contains("is not accepted"), "{ran:?}");
+    fs::remove_file(bed.path("inbox/talk.en.ttml")).unwrap();
     accept(&bed, &["--job", "inbox/talk.wav", "inbox/stranger.txt"]);
     let job = &bed.jobs()["talk.wav"];
     assert_eq!(job["accepted"]["output"], Value::from("stranger.txt"), "{job}");
+}
+
+/// What a person accepted stays through everything that writes outputs.
+#[test]
+fn an_accepted_text_survives_repairs_retries_and_other_settings() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let text = read(&bed, "talk.en.txt").replace("said", "truly said");
+    fs::write(bed.path("inbox/talk.en.txt"), &text).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let srt = read(&bed, "talk.en.srt");
+    for name in ["talk.en.txt", "talk.en.srt"] {
+        fs::remove_file(bed.path("inbox").join(name)).unwrap();
+    }
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert_eq!((read(&bed, "talk.en.txt"), read(&bed, "talk.en.srt")), (text.clone(), srt));
+    let ran = bed.run(["retry", "--fresh", "inbox/talk.wav"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    bed.once(0);
+    assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text.clone(), 1));
+    let template = "[template.t]\nsubtitles_config = { maximum_characters_per_row = 9 }";
+    let lines = "template = \"t\"\nname_as = \"{{ stem }}.{{ ext }}\"\noutputs = [\"txt\", \"srt\", \"docx\"]";
+    bed.configure(&Config::of(&stub).section(template).inbox(lines));
+    let ran = bed.run(["render", "--prune", "--restore", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text, 1), "where it was accepted: {ran:?}");
+    assert!(read(&bed, "talk.srt").replace('\n', " ").contains("truly"), "{}", read(&bed, "talk.srt"));
+    assert!(bed.path("inbox/talk.docx").exists());
+    // The text is kept with its date and its person.
+    let accepted = bed.jobs()["talk.wav"]["accepted"].clone();
+    assert!(accepted["at"].is_string() && accepted["by"].is_string(), "{accepted}");
+    let shown = bed.run(["show", "inbox/talk.wav"]);
+    assert!(shown.stdout.contains("it is the text of the job"), "{shown:?}");
+}
+
+/// What an accepted file contains is text in every output.
+#[test]
+fn a_hostile_accepted_file_injects_nothing() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("outputs = [\"txt\", \"srt\", \"vtt\", \"ass\", \"ttml\", \"html\"]").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let text = "What <script>alert(1)</script> 00:00:01.000 --> 00:00:02.000 {\\b1} & \u{202e}said\u{0} here\n";
+    fs::write(bed.path("inbox/talk.en.txt"), text).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!(read(&bed, "talk.en.txt"), text, "as the person wrote it");
+    for name in ["talk.en.html", "talk.en.ttml", "talk.en.vtt"] {
+        let output = read(&bed, name);
+        assert!(!output.contains("<script>alert") && !output.contains('\0'), "{name}: {output}");
+    }
+    let checked = bed.run(["captions", "check", "--json", "inbox/talk.en.srt", "inbox/talk.en.vtt"]);
+    assert!(!checked.stdout.contains("cannot be read"), "{checked:?}");
+    // Text that looks like times gives no cue of its own.
+    let cues = |name: &str| read(&bed, name).lines().filter(|line| line.contains(" --> ")).count();
+    assert_eq!(cues("talk.en.srt"), cues("talk.en.vtt"));
+}
+
+/// Killed while the text is kept, the command can be repeated.
+#[test]
+fn an_interrupted_acceptance_is_repeated() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    fs::write(bed.path("inbox/talk.en.txt"), "all of it by hand\n").unwrap();
+    let mut command = bed.command(["accept", "inbox/talk.en.txt"]);
+    command.env("SCRIBED_CRASH_AT", "accepted-kept");
+    assert_eq!(crate::support::bed::Running::start(command).wait().code, -9);
+    assert_eq!(edited(&bed), 1, "nothing is accepted yet");
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!((edited(&bed), bed.run(["render"]).code), (0, 0));
+    assert!(read(&bed, "talk.en.srt").contains("all of it by hand"));
 }

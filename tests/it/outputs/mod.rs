@@ -8,6 +8,7 @@ mod formats;
 mod incomplete_jobs;
 mod players;
 mod render;
+mod render_versions;
 mod subtitles_inside;
 mod verify;
 mod writable_folders;

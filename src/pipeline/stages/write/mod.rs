@@ -73,9 +73,9 @@ pub async fn run(
             earlier: job.earlier.clone(),
             rendered_as: job.rendered_as.clone(),
             language: job.language.clone(),
-            missing: Vec::new(),
-            parts: Vec::new(),
-            unread: None,
+            missing: job.missing.clone(),
+            parts: job.parts.clone(),
+            unread: job.unread.clone(),
         }));
     }
     let mut placed = own_outputs(context.store, mount, job, now).await?;

@@ -12,16 +12,19 @@ use crate::domain::names::Hash;
 use crate::domain::output_text::OutputChange;
 use crate::domain::path::RelPath;
 use crate::domain::stage::JobEvent;
+use crate::output::group_fsync::Syncs;
 use crate::output::publish::OwnOutputs;
 use crate::output::removal::{Removed, remove_output};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::own_outputs::names_of_others;
 use crate::pipeline::stages::write::{WriteContext, publish};
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -185,7 +188,7 @@ impl Work<'_> {
             }
             Action::StayMissing(_) | Action::Restore { .. } | Action::Write => None,
         });
-        let rest = plan.rest.iter().map(|(known, _)| &known.output);
+        let rest = plan.rest.iter().filter(|(_, fate)| *fate != Fate::Forget).map(|(known, _)| &known.output);
         kept.chain(rest).filter(|output| output.at == self.at).map(os_name).collect()
     }
 
@@ -256,6 +259,7 @@ impl Work<'_> {
         });
         let removed = plan.rest.iter().filter(|(_, fate)| matches!(fate, Fate::Remove | Fate::Prune));
         let mut stayed = Vec::new();
+        let mut folders = BTreeSet::new();
         for output in moved.chain(removed.map(|(known, _)| &known.output)) {
             if matches!(self.mount.storage(), Storage::Bucket(_)) {
                 stayed.push(output.clone());
@@ -264,6 +268,7 @@ impl Work<'_> {
             let path = path_of(self.mount, self.job, output);
             let hashes: Vec<Hash> = std::iter::once(output.hash).chain(self.job.placing.iter().copied()).collect();
             let name = os_name(output);
+            folders.insert(path.parent());
             let done = blocking(move || {
                 let outcomes = hashes.iter().map(|hash| remove_output(&path.parent(), &name, hash));
                 outcomes.into_iter().find(|outcome| !matches!(outcome, Ok(Removed::Edited)))
@@ -277,6 +282,9 @@ impl Work<'_> {
                 None => stayed.push(output.clone()),
             }
         }
+        let syncs = Arc::clone(self.context.syncs);
+        let synced = blocking(move || sync_folders(&syncs, folders)).await;
+        synced.map_err(|words| Fault::new(FaultKind::Unwritable, words, self.context.clock.now()))?;
         Ok(stayed)
     }
 
@@ -342,6 +350,17 @@ fn written(action: &Action) -> Option<(RenderChange, Option<&Output>)> {
         Action::Move(from) => Some((RenderChange::Moved, Some(from))),
         Action::Write => Some((RenderChange::Written, None)),
     }
+}
+
+/// Makes removals durable. Blocks.
+fn sync_folders(syncs: &Syncs, folders: BTreeSet<RootedPath>) -> Result<(), String> {
+    let open = |folder: RootedPath| match folder.open_folder() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(opened.map(Arc::new)),
+    };
+    let batch = folders.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>();
+    let synced = batch.and_then(|batch| if batch.is_empty() { Ok(()) } else { syncs.sync(batch) });
+    synced.map_err(|error| format!("cannot sync a folder of outputs: {error}"))
 }
 
 fn names_of(action: &Action, names: &[OsString]) -> Vec<OsString> {

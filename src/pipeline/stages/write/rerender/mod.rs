@@ -39,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What is done with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,6 +140,17 @@ pub struct RenderRun {
     pub dry_run: bool,
     /// The names in the folders of recordings, for all jobs of a request.
     pub siblings: Arc<Siblings>,
+    pub slots: Arc<RenderSlots>,
+}
+
+/// How many results are rendered at a time: one for each processor, since each takes memory.
+#[derive(Debug)]
+pub struct RenderSlots(Semaphore);
+
+impl Default for RenderSlots {
+    fn default() -> Self {
+        Self(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+    }
 }
 
 /// Renders the outputs of a job again, where its settings or files differ.
@@ -172,7 +184,10 @@ pub async fn rerender(
     {
         return Err(NotRendered::Moving);
     }
+    // The semaphore is never closed.
+    let slot = run.slots.0.acquire().await.ok();
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
+    drop(slot);
     let of_siblings = siblings::shared_outputs(&run.siblings, context.store, mount, job, context.clock.now()).await?;
     let known = mark_shared(known, &of_siblings);
     let at = output_folder(mount.source(), job);

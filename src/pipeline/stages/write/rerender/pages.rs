@@ -18,8 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many jobs are rendered at a time for each processor: some read files, others wait for a sync.
-const JOBS_PER_PROCESSOR: usize = 4;
+/// How many jobs are handled at a time for each processor: some read files, most wait for a sync that they share.
+const JOBS_PER_PROCESSOR: usize = 16;
 
 /// What rendering works with.
 pub struct RenderParts<'a> {
