@@ -67,7 +67,7 @@ fn the_units_shut_out_homes_strangers_and_metadata_and_do_not_start_for_ever() {
         assert!(judged.status.success(), "{name}: {words}");
         // ffmpeg is given a lower priority; the others of its kind stay shut.
         // Outputs are given the group of their recording; the service for others writes none.
-        let allowed = if name != "scribed-serve.service" { "setpriority fchown" } else { "setpriority" };
+        let allowed = if name == "scribed-serve.service" { "setpriority" } else { "setpriority fchown" };
         let (shut, open) = ("SystemCallFilter=~@privileged @resources", format!("SystemCallFilter={allowed}"));
         assert!(has_line_after(&text, shut, &open), "{name}");
     }
