@@ -5,7 +5,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing_enrichment::{MissingPart, PartOutcome, RequestedPart, group_by_outcome, join_names};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
-use crate::domain::output_text::{Accepted, OutputChange, RenderedAs};
+use crate::domain::output_text::{AcceptedText, OutputChange, RenderedAs};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::sent_audio::SentAudio;
@@ -114,7 +114,7 @@ pub struct Job {
     pub rendered_as: Option<RenderedAs>,
     /// The output that a person accepted as the text of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<Box<Accepted>>,
+    pub accepted: Option<Box<AcceptedText>>,
     /// The hashes of outputs that may have been published without being recorded in `outputs`: each hash is stored
     /// before its output is published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -333,7 +333,7 @@ impl Job {
     }
 
     /// The accepted text that belongs to the job's present result.
-    pub fn accepted_text(&self) -> Option<&Accepted> {
+    pub fn accepted_text(&self) -> Option<&AcceptedText> {
         let transcription = self.stage.transcription()?;
         self.accepted.as_deref().filter(|accepted| accepted.transcription == *transcription)
     }

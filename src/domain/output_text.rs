@@ -19,7 +19,7 @@ pub struct RenderedAs {
 
 /// An output that a person accepted as the text of its job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accepted {
+pub struct AcceptedText {
     pub format: Format,
     /// The hash of the accepted content, which is kept in the state directory.
     pub hash: Hash,
@@ -45,7 +45,7 @@ pub struct OutputChange {
     /// `None` keeps what is stored.
     pub making: Option<Box<RequestRecord>>,
     pub rendered_as: Option<RenderedAs>,
-    pub accepted: Option<Box<Accepted>>,
+    pub accepted: Option<Box<AcceptedText>>,
 }
 
 /// A text that a person accepted for a recording that was not transcribed: it stands for a purchase, and cost nothing.

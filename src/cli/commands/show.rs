@@ -13,7 +13,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::{PartOutcome, RequestedPart};
 use crate::domain::names::ServiceName;
-use crate::domain::output_text::Accepted;
+use crate::domain::output_text::AcceptedText;
 use crate::domain::reason::reason;
 use crate::pipeline::budget::hours;
 use crate::store::contract::HistoryEntry;
@@ -108,7 +108,7 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
         context.print_line(&format!("  earlier  {}", output.display_name()))?;
     }
     if let Some(accepted) = &job.accepted {
-        let Accepted { output, by, at, .. } = &**accepted;
+        let AcceptedText { output, by, at, .. } = &**accepted;
         let (name, at) = (output.display_name(), context.moment(*at));
         context.print_line(&format!("  accepted {name}, by {by} at {at}: it is the text of the job"))?;
     }

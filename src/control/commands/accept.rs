@@ -10,7 +10,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
-use crate::domain::output_text::{Accepted, AcceptedResult, OutputChange};
+use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
 use crate::domain::stage::{JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
@@ -166,12 +166,12 @@ fn accepted(
     target: &Target,
     hash: Hash,
     result: Option<&AcceptedResult>,
-) -> Accepted {
+) -> AcceptedText {
     let job = &target.job;
     let own = job.outputs.iter().chain(&job.earlier).find(|output| is_same(output, &target.output));
     let before = job.accepted.as_ref().filter(|before| is_same(&before.output, &target.output));
     let transcription = result.map(|result| &result.transcription).or(job.stage.transcription());
-    Accepted {
+    AcceptedText {
         format: target.format,
         hash,
         output: Output { hash, ..target.output.clone() },
@@ -188,7 +188,7 @@ fn is_same(one: &Output, other: &Output) -> bool {
 
 /// Returns the outputs of the job with the accepted one among them. The output of the same format that it takes the
 /// place of counts as an earlier one.
-fn change(job: &Job, accepted: Accepted) -> OutputChange {
+fn change(job: &Job, accepted: AcceptedText) -> OutputChange {
     let format = |output: &Output| Format::of_name(&output.name.lossy());
     let wanted = format(&accepted.output);
     let others = |outputs: &[Output]| -> Vec<Output> {
@@ -209,7 +209,12 @@ fn change(job: &Job, accepted: Accepted) -> OutputChange {
     }
 }
 
-async fn keep(handler: &CommandHandler, job: &Job, accepted: &Accepted, text: String) -> Result<(), CommandRefusal> {
+async fn keep(
+    handler: &CommandHandler,
+    job: &Job,
+    accepted: &AcceptedText,
+    text: String,
+) -> Result<(), CommandRefusal> {
     let kept = KeptText {
         format: accepted.format,
         at: accepted.at,

@@ -11,7 +11,7 @@ pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
 use crate::domain::format::Format;
 use crate::domain::job::JobKey;
 use crate::domain::names::{Hash, Timestamp};
-use crate::domain::output_text::Accepted;
+use crate::domain::output_text::AcceptedText;
 use crate::durable_file::{self, Durability};
 use crate::permission_errors::{describe_error, explain_state_at};
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl AcceptedTexts {
     ///
     /// # Errors
     /// [`TextError`], also if the file has another text.
-    pub fn open(&self, job: &JobKey, accepted: &Accepted) -> Result<KeptText, TextError> {
+    pub fn open(&self, job: &JobKey, accepted: &AcceptedText) -> Result<KeptText, TextError> {
         let file = self.file(job, &accepted.hash);
         let read = || {
             let text: KeptText = serde_json::from_slice(&fs::read(&file)?)?;
@@ -121,7 +121,7 @@ mod tests {
         let texts = AcceptedTexts::new(dir.path().join("accepted"));
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new("talk.wav") };
         let hash = Hash::of(b"one two\n");
-        let accepted = Accepted {
+        let accepted = AcceptedText {
             format: Format::Txt,
             hash,
             output: Output { name: RelPath::new("talk.txt"), hash, at: None },
