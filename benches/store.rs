@@ -328,6 +328,8 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
         JobEvent::Fetched { audio },
         JobEvent::Written {
             outputs,
+            earlier: Vec::new(),
+            rendered_as: None,
             language: None,
             missing: Vec::new(),
             parts: Vec::new(),

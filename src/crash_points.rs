@@ -72,6 +72,14 @@ pub enum Point {
     Replacing,
     /// The older output is swapped with the new one, but has not been checked again.
     Replaced,
+    /// Outputs that are rendered again are published, and recorded with those that they stand for.
+    RenderRecorded,
+    /// An output that another one stands for is checked, and is about to be removed.
+    OutputRemoving,
+    /// The output is removed, but the job still names it.
+    OutputRemoved,
+    /// A text that a person accepts is kept in the state directory, and its job does not have it yet.
+    AcceptedKept,
     /// A job has the new name of its source, but others do not have it yet.
     SourceRenaming,
     /// All jobs have the new name, but the renaming is not recorded as complete.

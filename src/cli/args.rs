@@ -98,6 +98,10 @@ pub enum Command {
     Forget(ForgetArgs),
     /// Check that the outputs of all written jobs exist and are unchanged; --repair writes missing ones again
     Verify(VerifyArgs),
+    /// Render the outputs of written jobs again with the formats, names, places and captions of now; this costs nothing
+    Render(RenderArgs),
+    /// Accept an edited output, or a transcript that was made otherwise, as the text of its recording
+    Accept(AcceptArgs),
     /// Stop new uploads and submissions until `resume`, also after a restart
     Pause(PauseArgs),
     /// End a pause
@@ -344,6 +348,9 @@ pub struct JobsArgs {
     /// Only jobs that are suspect and not acknowledged, each with the warnings of the check of its result
     #[arg(long, conflicts_with_all = ["stage", "failed", "incomplete"])]
     pub suspect: bool,
+    /// Only jobs with outputs that somebody edited; reads the outputs of all written jobs
+    #[arg(long, conflicts_with_all = ["stage", "failed", "incomplete", "suspect"])]
+    pub edited: bool,
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
@@ -508,6 +515,43 @@ pub struct VerifyArgs {
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+}
+
+/// `scribed render`.
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// Only these jobs: job numbers, or paths of recordings
+    #[arg(value_name = "JOB|PATH", conflicts_with_all = ["source", "only"])]
+    pub jobs: Vec<PathBuf>,
+    /// Only jobs of this source
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Only recordings whose paths, relative to their source's folder, match this pattern; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+    /// Only show what would be changed
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Remove files that are no outputs any more, as of formats that are no longer configured, unless somebody edited them
+    #[arg(long)]
+    pub prune: bool,
+    /// Write missing outputs again
+    #[arg(long)]
+    pub restore: bool,
+}
+
+/// `scribed accept`.
+#[derive(Debug, Args)]
+pub struct AcceptArgs {
+    /// Files: txt, srt, vtt, ass, ttml or json
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Job of the recording, if the name of the file does not tell it
+    #[arg(long, value_name = "JOB|PATH")]
+    pub job: Option<PathBuf>,
+    /// Take the acceptance of these files back
+    #[arg(long, conflicts_with = "job")]
+    pub undo: bool,
 }
 
 /// `scribed cost`.

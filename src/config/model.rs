@@ -322,6 +322,8 @@ pub struct Source {
     pub outputs: Vec<Format>,
     /// The names of the outputs.
     pub name_as: NameTemplate,
+    /// When outputs are rendered again after their settings have changed.
+    pub rerender: Rerender,
     /// How captions are laid out that the service did not send.
     pub captions: CaptionRules,
     /// How results are checked.
@@ -422,6 +424,15 @@ pub enum BucketAccess {
         /// The session token of a temporary key.
         token: Option<Secret>,
     },
+}
+
+/// When outputs are rendered again after their settings have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rerender {
+    /// When a person runs `scribed render`.
+    Manual,
+    /// When the daemon starts or reads a changed configuration.
+    Auto,
 }
 
 /// What happens if a subtitle by someone else exists.

@@ -143,7 +143,7 @@ impl Comparison {
         if order.is_some_and(|order| order.service != self.service) {
             return;
         }
-        let transcription = job.stage.transcription();
+        let transcription = job.stage.transcription().filter(|id| !id.is_accepted());
         if job.stage.is_forgotten() {
             return self.forgotten(job);
         }

@@ -68,6 +68,7 @@ use tokio_util::sync::CancellationToken;
 
 mod ownership;
 mod reload;
+mod rerender;
 mod service_clients;
 mod source_rename;
 
@@ -363,8 +364,9 @@ impl Daemon {
             async move { WatchLoop { mount: Arc::clone(mount), store, clock, admitted, leftovers, since }.run().await }
         });
         let (watches, lists) = (futures_util::future::try_join_all(watches), futures_util::future::try_join_all(lists));
+        let rendered = rerender::rerender_changed(&self.ground, setup);
         // There is at least one source of either kind, and its loop never ends.
-        futures_util::future::try_join(watches, lists).await.map(drop)
+        futures_util::future::try_join3(watches, lists, rendered).await.map(drop)
     }
 
     /// Writes the receipts of all manifests.

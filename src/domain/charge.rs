@@ -124,7 +124,7 @@ impl Job {
     pub fn has_unknown_cost(&self) -> bool {
         let bought = match &self.stage {
             Stage::Submitting { .. } => true,
-            stage => stage.transcription().is_some(),
+            stage => stage.transcription().is_some_and(|id| !id.is_accepted()),
         };
         self.charges.is_empty() && bought
     }

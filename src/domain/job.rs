@@ -4,7 +4,8 @@ use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing_enrichment::{MissingPart, PartOutcome, RequestedPart, group_by_outcome, join_names};
-use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::output_text::{AcceptedText, OutputChange, RenderedAs};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::review::{Review, ReviewWarning};
@@ -104,6 +105,17 @@ pub struct Job {
     pub since: Timestamp,
     /// The outputs that scribed has written.
     pub outputs: Vec<Output>,
+    /// Files that earlier outputs of the job left: edited ones that newer outputs went beside, and those of formats or
+    /// places that are no longer configured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Output>,
+    /// What the outputs were rendered with; `None` if it was not what the source's settings said, or in records of older
+    /// releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_as: Option<RenderedAs>,
+    /// The output that a person accepted as the text of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Box<AcceptedText>>,
     /// The hashes of outputs that may have been published without being recorded in `outputs`: each hash is stored
     /// before its output is published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -180,6 +192,9 @@ impl Job {
             fault: None,
             since: now,
             outputs: Vec::new(),
+            earlier: Vec::new(),
+            rendered_as: None,
+            accepted: None,
             placing: Vec::new(),
             made_from: None,
             making: None,
@@ -205,6 +220,8 @@ impl Job {
     /// # Errors
     /// [`IllegalTransition`] if the stage does not accept the event; the job is consumed.
     pub fn apply(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
+        // A job that is rendered again stays where it is, and so do its date and what a person acknowledged.
+        let stays = matches!(event, JobEvent::Rendered { .. }).then_some((self.since, self.acknowledged));
         match &event {
             JobEvent::Grew { stamp } => {
                 self.seen = *stamp;
@@ -266,8 +283,10 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
-            JobEvent::Written { outputs, language, missing, parts, unread, review } => {
+            JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread, review } => {
                 self.outputs.clone_from(outputs);
+                self.earlier.clone_from(earlier);
+                self.rendered_as.clone_from(rendered_as);
                 self.missing.clone_from(missing);
                 self.parts.clone_from(parts);
                 self.unread.clone_from(unread);
@@ -277,6 +296,15 @@ impl Job {
                 self.made_from = None;
             }
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
+            JobEvent::Rendered { change } => self.set_outputs(change),
+            JobEvent::Accepted { change, result } => {
+                self.set_outputs(change);
+                self.attempts = 0;
+                if result.is_some() {
+                    (self.missing, self.unread, self.made_from, self.sent) = (Vec::new(), None, None, None);
+                }
+            }
+            JobEvent::Unaccepted { change } => self.set_outputs(change),
             JobEvent::Forgotten => {
                 // The token of a worthless transcription is never used again.
                 self.round += u32::from(self.stage.retry_buys());
@@ -290,14 +318,35 @@ impl Job {
             _ => {}
         }
         self.stage = self.stage.apply(event)?;
-        self.acknowledged = None;
+        (self.since, self.acknowledged) = stays.unwrap_or((now, None));
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
             _ => None,
         };
-        self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    fn set_outputs(&mut self, change: &OutputChange) {
+        self.outputs.clone_from(&change.outputs);
+        self.earlier.clone_from(&change.earlier);
+        self.placing.clone_from(&change.placing);
+        self.rendered_as.clone_from(&change.rendered_as);
+        self.accepted.clone_from(&change.accepted);
+        if change.making.is_some() {
+            self.making.clone_from(&change.making);
+        }
+    }
+
+    /// The accepted text that belongs to the job's present result.
+    pub fn accepted_text(&self) -> Option<&AcceptedText> {
+        let transcription = self.stage.transcription()?;
+        self.accepted.as_deref().filter(|accepted| accepted.transcription == *transcription)
+    }
+
+    /// Whether the job has a text that a person accepted, and nothing was bought for it.
+    pub fn is_accepted_only(&self) -> bool {
+        self.stage.transcription().is_some_and(TranscriptionId::is_accepted)
     }
 
     /// Returns the job under the new name of its source. A job that waits for its file or folder becomes due.

@@ -22,6 +22,7 @@ pub mod local_times;
 pub mod manifest_row;
 pub mod missing_enrichment;
 pub mod names;
+pub mod output_text;
 pub mod path;
 pub(crate) mod pattern;
 pub mod pause;

@@ -92,6 +92,21 @@ text_name!(
     TranscriptionId
 );
 
+impl TranscriptionId {
+    /// The beginning of ids that no service gave.
+    const ACCEPTED: &str = "accepted-";
+
+    /// Returns the id that stands for a text that a person accepted, by the name of its recording's job.
+    pub fn accepted(name: impl fmt::Display) -> Self {
+        Self(format!("{}{name}", Self::ACCEPTED))
+    }
+
+    /// Whether no service has this transcription: a person accepted a text in its place.
+    pub fn is_accepted(&self) -> bool {
+        self.0.starts_with(Self::ACCEPTED)
+    }
+}
+
 /// A blake3 hash of 32 bytes, shown as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);

@@ -17,6 +17,10 @@ pub struct RequestRecord {
     pub metadata: Map<String, Value>,
     /// The outputs to write; never empty.
     pub outputs: Vec<Format>,
+    /// The `subtitles_config` that captions are laid out with, if it is not the one that was requested: the setting has
+    /// changed since, and the outputs were rendered again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captions: Option<Map<String, Value>>,
     /// What the file's own metadata says, if it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub described: Option<MediaTags>,

@@ -5,6 +5,7 @@ use crate::domain::job::{Output, Stamp};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing_enrichment::{MissingPart, RequestedPart};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::output_text::{AcceptedResult, OutputChange, RenderedAs};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
@@ -310,6 +311,10 @@ pub enum JobEvent {
     Written {
         /// The names and hashes of the outputs.
         outputs: Vec<Output>,
+        /// Files that earlier outputs of the job left.
+        earlier: Vec<Output>,
+        /// What the outputs were rendered with.
+        rendered_as: Option<RenderedAs>,
         /// The predominant language, if it is known.
         language: Option<String>,
         /// What was requested and is missing in the result.
@@ -347,6 +352,20 @@ pub enum JobEvent {
     Restored {
         /// The names and hashes of all outputs of the job.
         outputs: Vec<Output>,
+    },
+    /// Outputs are about to be rendered again, or were (back).
+    Rendered {
+        change: Box<OutputChange>,
+    },
+    /// A person accepts an output as the text of the job; or, with `result`, a text for a recording that was not
+    /// transcribed.
+    Accepted {
+        change: Box<OutputChange>,
+        result: Option<Box<AcceptedResult>>,
+    },
+    /// A person takes the acceptance back (back, if nothing was bought).
+    Unaccepted {
+        change: Box<OutputChange>,
     },
 }
 
@@ -456,8 +475,14 @@ impl Stage {
                 S::Cancelled { from: Box::new(from) }
             }
             (ended, E::Forgotten) if ended.is_end() && !ended.is_forgotten() => S::Skipped { why: Skip::Forgotten },
-            (S::Written { order, transcription, audio }, E::Restored { .. }) => {
-                S::Written { order, transcription, audio }
+            (S::Written { transcription, .. }, E::Unaccepted { .. }) if transcription.is_accepted() => S::Found,
+            (
+                S::Written { order, transcription, audio },
+                E::Restored { .. } | E::Rendered { .. } | E::Accepted { result: None, .. } | E::Unaccepted { .. },
+            ) => S::Written { order, transcription, audio },
+            (before, E::Accepted { result: Some(result), .. }) if before.may_be_accepted() => {
+                let AcceptedResult { order, transcription } = *result;
+                S::Written { order, transcription, audio: AudioAmount::default() }
             }
             _ => return Err(illegal),
         })
@@ -485,6 +510,18 @@ impl Stage {
             | Self::Cancelled { .. } => true,
             Self::Failed { from, .. } => !matches!(from.kind(), StageKind::Fetched),
             Self::Submitting { .. } | Self::Submitted { .. } | Self::Fetched { .. } | Self::Following { .. } => false,
+        }
+    }
+
+    /// Whether a person may accept a text in place of a purchase: nothing is being bought, and nothing was.
+    pub fn may_be_accepted(&self) -> bool {
+        match self {
+            Self::Found | Self::Settled | Self::Probed { .. } | Self::Uploaded { .. } | Self::Skipped { .. } => true,
+            Self::Written { transcription, .. } => transcription.is_accepted(),
+            Self::Failed { from, .. } | Self::Cancelled { from } => {
+                from.transcription().is_none() && from.kind() != StageKind::Submitting
+            }
+            _ => false,
         }
     }
 
@@ -720,6 +757,9 @@ impl JobEvent {
             Self::Cancelled => "cancelled",
             Self::Forgotten => "forgotten",
             Self::Restored { .. } => "restored",
+            Self::Rendered { .. } => "rendered",
+            Self::Accepted { .. } => "accepted",
+            Self::Unaccepted { .. } => "unaccepted",
         }
     }
 }

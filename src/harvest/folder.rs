@@ -150,6 +150,7 @@ impl HarvestFolder {
             made_by: self.provenance(whole, &record, &called),
             captions: &self.captions,
             requested: requested(&record),
+            ignores_sent_subtitles: false,
             production: Production {
                 params: record.request_params.unwrap_or_default(),
                 completed: record.completed_at,

@@ -33,7 +33,7 @@ pub enum Replaced {
 
 /// The name of a file during an exchange. It identifies the output and both contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct SwapName {
+pub(super) struct SwapName {
     /// The output's name; its beginning if the name is too long.
     name: OsString,
     /// The first digits of the hash of the new content.
@@ -59,7 +59,7 @@ const EXTRA_BYTES: usize = 1 + 2 * (1 + HASH_DIGITS) + SUFFIX.len();
 const VISIBLE_NAMES: u32 = 20;
 
 impl SwapName {
-    fn of(name: &OsStr, new: &Hash, old: &Hash) -> Self {
+    pub(super) fn of(name: &OsStr, new: &Hash, old: &Hash) -> Self {
         let kept = name.len().min(NAME_MAX - EXTRA_BYTES);
         let name = OsString::from_vec(name.as_bytes()[..kept].to_vec());
         Self { name, new: hash_prefix(new), old: hash_prefix(old) }
@@ -72,7 +72,7 @@ impl SwapName {
         (!name.is_empty()).then(|| Self { name: OsString::from_vec(name.to_vec()), new, old })
     }
 
-    fn text(&self) -> OsString {
+    pub(super) fn text(&self) -> OsString {
         let hashes = format!(".{}.{}{SUFFIX}", self.new, self.old);
         OsString::from_vec([b".", self.name.as_bytes(), hashes.as_bytes()].concat())
     }
@@ -207,7 +207,7 @@ pub fn recover(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PutBack {
+pub(super) enum PutBack {
     /// The swapped-out file has its name again, and the new file has the temporary name.
     NewFileLeft,
     /// The swapped-out file has its name again or a visible one. The new file is gone or has the output's name.
@@ -216,7 +216,7 @@ enum PutBack {
 
 /// Puts back a swapped-out file that scribed did not write: under the output's name if that is free or the new file
 /// still has it, otherwise under a visible name.
-fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<PutBack> {
+pub(super) fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<PutBack> {
     let own = swap.text();
     let is_new = |name: &OsStr| matches!(read_hash(folder, name), Ok((hash, _)) if hash_prefix(&hash) == swap.new);
     if let Some(output) = swap.output() {
@@ -293,10 +293,10 @@ pub fn read_whole(folder: &WorkFolder, name: &OsStr, longest: u64) -> io::Result
 
 /// A lock on the folder: while it is held, no sweep mistakes the files of an exchange for those of a dead process. The
 /// kernel releases it when the process dies.
-struct Lock(Option<Arc<File>>);
+pub(super) struct Lock(Option<Arc<File>>);
 
 impl Lock {
-    fn shared(folder: &WorkFolder) -> io::Result<Self> {
+    pub(super) fn shared(folder: &WorkFolder) -> io::Result<Self> {
         Self::acquire(folder, File::try_lock_shared)
     }
 

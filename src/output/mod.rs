@@ -1,5 +1,6 @@
 //! The files that scribed writes for a job: their content, their names, and how they are published.
 
+pub(crate) mod accepted;
 mod exchange;
 pub(crate) mod formats;
 pub(crate) mod group_fsync;
@@ -7,6 +8,7 @@ pub(crate) mod naming;
 mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
+pub(crate) mod removal;
 pub(crate) mod render_result;
 pub(crate) mod requested_layout;
 pub mod results;

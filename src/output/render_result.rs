@@ -25,6 +25,8 @@ pub struct ResultToRender<'a> {
     pub captions: &'a CaptionRules,
     /// What the request asked of subtitles; it goes before `captions`.
     pub requested: Option<SubtitlesConfig>,
+    /// Whether subtitles that the service sent are laid out again, as if it had sent none.
+    pub ignores_sent_subtitles: bool,
     pub made_by: Provenance,
     pub production: Production,
 }
@@ -59,7 +61,8 @@ pub struct OutputKind {
 /// Renders a result. An output of which the result has nothing is left out; everything else is rendered, whatever else
 /// cannot be read. Does no I/O; the same input gives the same bytes.
 pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
-    let ResultToRender { raw, speech, formats, captions, requested, made_by, production } = result;
+    let ResultToRender { raw, speech, formats, captions, requested, ignores_sent_subtitles, made_by, production } =
+        result;
     let layout_for = |language: &str| {
         let rules = captions.layout(language);
         requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))
@@ -70,7 +73,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
     let mut outputs = {
         let finished = Finished {
             transcript: speech.transcript(),
-            subtitles: speech.subtitles_by_format(),
+            subtitles: if ignores_sent_subtitles { &[] } else { speech.subtitles_by_format() },
             enrichments: &enrichments,
             raw: &raw,
             made_by: &made_by,
@@ -82,7 +85,8 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
         let mut outputs = render_all(formats, &finished);
         for (n, translation) in enrichments.translations.iter().enumerate() {
             let layout = layout_for(translation.language.as_deref().unwrap_or_default());
-            outputs.extend(render_translation(formats, &Finished { layout, ..finished }, translation, n));
+            let subtitles = if ignores_sent_subtitles { &[] } else { translation.speech.subtitles_by_format() };
+            outputs.extend(render_translation(formats, &Finished { layout, subtitles, ..finished }, translation, n));
         }
         outputs
     };
@@ -124,7 +128,7 @@ fn render_all(formats: &[Format], finished: &Finished<'_>) -> Vec<RenderedOutput
 }
 
 /// Renders a translation in each format that shows speech. The n-th translation whose language is not known gets a code
-/// for that (BCP 47: `und`).
+/// for that (BCP 47: `und`). `original` has the subtitles and the layout of the translation.
 fn render_translation(
     formats: &[Format],
     original: &Finished<'_>,
@@ -136,7 +140,6 @@ fn render_translation(
     let transcript: &Transcript = translation.speech.transcript();
     let finished = Finished {
         transcript,
-        subtitles: translation.speech.subtitles_by_format(),
         language: Some(translation.language.as_deref().unwrap_or(&unknown)),
         is_translation: true,
         ..*original

@@ -1,7 +1,7 @@
 //! Decides where a job's recording is and beside which path its outputs go. No other module decides that.
 
 use crate::config::model::Source;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, Output};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
@@ -67,6 +67,18 @@ pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
         None => bag::output_base(&resolve_below(&source.folder, &job.key.path)),
         Some(row) if row.output.is_none() => bag::output_base(&row_outputs_beside(source, row)),
         Some(row) => row_outputs_beside(source, row),
+    }
+}
+
+/// Returns the folder of an output that was written for a job. Blocks if the recording may be in a bag.
+pub fn folder_of_output(source: &Source, job: &Job, output: &Output) -> RootedPath {
+    match &output.at {
+        Some(folder) => RootedPath::new(Path::new(OsStr::from_bytes(folder.as_bytes())), ""),
+        // It was written before the source had an output folder.
+        None if job.row.is_none() && source.output_folder.is_some() && source.is_local() => {
+            bag::output_base(&resolve_below(&source.folder, &job.key.path)).parent()
+        }
+        None => outputs_beside(source, job).parent(),
     }
 }
 

@@ -30,6 +30,11 @@ impl ParamFiles {
         Self { dir: dir.into(), known: Mutex::default() }
     }
 
+    /// Returns another folder of the same state directory.
+    pub fn beside(&self, folder: &str) -> PathBuf {
+        self.dir.with_file_name(folder)
+    }
+
     /// Removes what a killed process left half-written, and returns how many files that were. To be called right
     /// after the state directory was locked, when nobody stores parameters. Blocks.
     ///

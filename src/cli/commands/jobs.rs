@@ -10,7 +10,8 @@ use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
 use crate::domain::job::Job;
-use crate::domain::names::SourceName;
+use crate::domain::names::{JobId, SourceName};
+use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
 use indicatif::HumanCount;
@@ -37,8 +38,9 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         Some(name) => Some(source_of(&config, &queue, name).await?),
         None => None,
     };
-    let mut selection =
-        Selection { stages, source, incomplete: args.incomplete, suspect: args.suspect, ..Selection::default() };
+    let stages = if args.edited { vec![StageKind::Written] } else { stages };
+    let (incomplete, suspect, edited) = (args.incomplete, args.suspect, args.edited);
+    let mut selection = Selection { stages, source, incomplete, suspect, edited, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
     let limit = args.limit.or((is_screen && !args.all).then_some(TERMINAL_LIMIT)).unwrap_or(u64::MAX);
     let mut list = List::new(context, args, is_screen)?;
@@ -48,11 +50,12 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
             return Err(protocol_mismatch());
         };
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
-        list.put(&page.jobs[..room])?;
+        list.put(&page.jobs[..room], &page.edited)?;
         totals.add(&page.jobs, room);
         selection.after = page.next;
         let is_full = totals.shown >= limit;
-        let is_counted_by_queue = selection.source.is_none() && !selection.incomplete && !selection.suspect;
+        let is_every_job = !selection.incomplete && !selection.suspect && !selection.edited;
+        let is_counted_by_queue = selection.source.is_none() && is_every_job;
         if is_screen && is_full && selection.after.is_some() && is_counted_by_queue {
             totals.by_stage = counts_by_stage(&queue, &selection).await?;
             break;
@@ -133,12 +136,22 @@ impl<'a> List<'a> {
         }
     }
 
-    fn put(&mut self, jobs: &[Job]) -> io::Result<()> {
+    /// Prints jobs, and below each its edited outputs if these were asked for.
+    fn put(&mut self, jobs: &[Job], edited: &BTreeMap<JobId, Vec<RelPath>>) -> io::Result<()> {
+        let below = |context: &Context, job: &Job| {
+            let mut paths = edited.get(&job.id).into_iter().flatten();
+            paths.try_for_each(|path| context.print_line(&format!("  edited: {path}")))
+        };
         match self {
             Self::Lines { context, has_outcomes, has_warnings } => jobs.iter().try_for_each(|job| {
-                context.print_json(&row(job))?;
+                let mut object = row(job);
+                if let Some(paths) = edited.get(&job.id) {
+                    object["edited"] = paths.iter().map(|path| path.lossy()).collect();
+                }
+                context.print_json(&object)?;
                 context.print_line(&line(job, 0, 0, *has_outcomes))?;
-                print_warnings(context, job, *has_warnings)
+                print_warnings(context, job, *has_warnings)?;
+                below(context, job)
             }),
             Self::Screen { context, has_heading, has_outcomes, has_warnings } => {
                 let widths = jobs.iter().map(|job| terminal::width(&recording(job)));
@@ -149,7 +162,8 @@ impl<'a> List<'a> {
                 }
                 jobs.iter().try_for_each(|job| {
                     context.print_line(&line(job, 6, width, *has_outcomes))?;
-                    print_warnings(context, job, *has_warnings)
+                    print_warnings(context, job, *has_warnings)?;
+                    below(context, job)
                 })
             }
             Self::Table(table) => {

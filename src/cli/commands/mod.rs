@@ -1,5 +1,6 @@
 //! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer.
 
+pub(crate) mod accept;
 pub(crate) mod acknowledge;
 pub(crate) mod add;
 pub(crate) mod bump;
@@ -23,6 +24,7 @@ pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod reconcile;
 pub(crate) mod reload;
+pub(crate) mod render;
 pub(crate) mod retry;
 mod retry_incomplete;
 pub(crate) mod run;

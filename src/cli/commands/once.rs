@@ -209,7 +209,11 @@ async fn pass(
 /// Scans all sources, or admits the files and rows of the plan. Returns the sources whose folders are not available,
 /// and what is left out of the plan.
 async fn find(daemon: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, Option<LeftOut>), CommandError> {
-    let Some(plan) = plan else { return Ok((away(daemon, &daemon.scan().await?), None)) };
+    let Some(plan) = plan else {
+        let scans = daemon.scan().await?;
+        daemon.rerender().await?;
+        return Ok((away(daemon, &scans), None));
+    };
     let left_out = daemon.admit(plan).await?;
     let frozen = |(source, why): (&SourceName, &String)| AwaySource {
         source: source.clone(),

@@ -3,6 +3,7 @@
 
 use crate::blocking::blocking;
 use crate::cli::args::PlanArgs;
+use crate::cli::commands::render::renderable;
 use crate::cli::plan::explain_request;
 use crate::cli::plan::report::PlanReport;
 use crate::cli::plan::scan::Planner;
@@ -61,6 +62,7 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     planner.count_remaining(&mounts).await?;
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
+    sum.renderable = status.as_ref().map_or(0, |status| renderable(config, status));
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
     let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
     sum.is_budgeted = !limits.is_empty();
@@ -152,7 +154,7 @@ impl KnownFiles {
     /// # Errors
     /// See [`CommandError`].
     pub async fn ordered_jobs(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
-        let Some(queue) = self.queue() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
+        let Some(queue) = self.queue() else { return Ok(JobPage::default()) };
         let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
         match queue
             .request(ControlRequest::Jobs(Selection { stages, after, ordered: true, ..Selection::default() }))

@@ -126,11 +126,13 @@ struct Sum {
     buys_another: u64,
     buys_if_changed: u64,
     maybe_paid_twice: u64,
+    accepted: u64,
 }
 
 impl Sum {
     fn add(&mut self, context: &Context, retried: &Retried) -> io::Result<()> {
         self.batch.done += 1;
+        self.accepted += u64::from(retried.job.accepted.is_some());
         match retried.cost {
             RetryCost::Nothing => {}
             RetryCost::Another => self.buys_another += 1,
@@ -159,6 +161,11 @@ impl Sum {
                 "  {} of them may be paid for twice: the earlier purchase may still succeed",
                 self.maybe_paid_twice
             ))?;
+        }
+        if self.accepted > 0 {
+            let words =
+                "have a text that a person accepted: it stays, and the new result is written under another name";
+            context.print_line(&format!("  {} of them {words}", self.accepted))?;
         }
         if declined + unknown > 0 {
             context.print_line(&format!("{} were not changed (see above)", declined + unknown))?;

@@ -13,6 +13,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::{PartOutcome, RequestedPart};
 use crate::domain::names::ServiceName;
+use crate::domain::output_text::AcceptedText;
 use crate::domain::reason::reason;
 use crate::pipeline::budget::hours;
 use crate::store::contract::HistoryEntry;
@@ -27,7 +28,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
     let ControlAnswer::Shown(shown) = queue.request(request).await? else { return Err(protocol_mismatch()) };
-    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let Shown { edited, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
     let next = NextStep::for_job(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.text.clone().into();
@@ -49,6 +50,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         .as_ref()
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge_json).collect();
+    object["edited"] = edited.iter().map(|path| path.lossy()).collect();
     context.print_json(&object)?;
     let own = reason(&job);
     tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
@@ -56,6 +58,11 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
     print_review(context, &job)?;
+    for path in &edited {
+        context.print_line(&format!(
+            "  edited   {path}: it stays as it is (`scribed accept` makes it the text of the job)"
+        ))?;
+    }
     print_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     print_history(context, &history)?;
     Ok(0)
@@ -97,6 +104,14 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
     }
     for output in &job.outputs {
         context.print_line(&format!("  output   {}", output.display_name()))?;
+    }
+    for output in &job.earlier {
+        context.print_line(&format!("  earlier  {}", output.display_name()))?;
+    }
+    if let Some(accepted) = &job.accepted {
+        let AcceptedText { output, by, at, .. } = &**accepted;
+        let (name, at) = (output.display_name(), context.moment(*at));
+        context.print_line(&format!("  accepted {name}, by {by} at {at}: it is the text of the job"))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::cli::args::StatusArgs;
 use crate::cli::commands::once::length;
 use crate::cli::commands::pause;
 use crate::cli::commands::pause::print_pauses;
+use crate::cli::commands::render::renderable;
 use crate::cli::commands::status_check;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -42,6 +43,10 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     }
     tell(context, &status)?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
+    let renderable = renderable(&config, &status);
+    if renderable > 0 {
+        context.print_line(&renderable_line(renderable))?;
+    }
     let waiting = waiting(&queue).await?;
     for (what, count) in &waiting.waiting_for {
         context.print_line(&format!("{count} waiting for: {what}"))?;
@@ -49,8 +54,18 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
             context.print_line(&format!("    example: {reason}"))?;
         }
     }
-    context.print_json(&object(&status, &waiting))?;
+    let mut object = object(&status, &waiting);
+    object["renderable"] = renderable.into();
+    context.print_json(&object)?;
     Ok(0)
+}
+
+/// Says that settings for outputs have changed since jobs were written.
+pub fn renderable_line(jobs: u64) -> String {
+    let jobs = count(jobs, "written job");
+    format!(
+        "the settings for outputs changed for {jobs}: `scribed render` renders them again without cost (--dry-run shows what changes)"
+    )
 }
 
 async fn waiting(queue: &QueueAccess) -> Result<Waiting, CommandError> {

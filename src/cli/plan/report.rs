@@ -48,6 +48,8 @@ pub struct PlanReport {
     pub at_the_service: u64,
     /// Files whose outputs are written.
     pub done: u64,
+    /// Of these, jobs whose outputs `scribed render` would render again without cost: settings for outputs have changed.
+    pub renderable: u64,
     /// The recordings that would be sent, by source and template.
     pub parts: BTreeMap<PlanPart, PlannedUpload>,
     /// Whether ffprobe is not installed, so that the length of some files cannot be measured.
@@ -211,6 +213,7 @@ impl PlanReport {
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(),
             "finish": self.finish_json(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
+            "renderable": self.renderable,
             "assumed": self.assumptions(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });
         if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
@@ -297,6 +300,12 @@ impl PlanReport {
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("{count} {what}"))?;
+        }
+        if self.renderable > 0 {
+            let jobs = count(self.renderable, "written job");
+            context.print_line(&format!(
+                "free, by `scribed render` and not by this plan: the settings for outputs changed for {jobs}"
+            ))?;
         }
         print_groups(context, "to fix before they can be sent:", &self.needs_fix)?;
         self.print_templates(context)?;

@@ -48,6 +48,15 @@ pub fn row(job: &Job) -> Value {
         row["more_warnings"] = json["more"].clone();
         row["without_audio"] = json["without_audio"].clone();
     }
+    if !job.earlier.is_empty() {
+        row["earlier_outputs"] = job.earlier.iter().map(output).collect();
+    }
+    if let Some(accepted) = &job.accepted {
+        row["accepted"] = json!({
+            "output": output(&accepted.output), "format": accepted.format, "at": timestamps::format(accepted.at),
+            "by": accepted.by, "in_use": job.accepted_text().is_some(),
+        });
+    }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
     }

@@ -122,6 +122,7 @@ const SOURCE: &[ConfigKey] = &[
     value("template"),
     value("outputs"),
     value("name_as"),
+    value("rerender"),
     value("sdh"),
     value("also_plain"),
     value("portable_names"),

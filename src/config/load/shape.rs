@@ -90,6 +90,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.include" | "source.roots" => S::List(1, &S::Text),
         "source.exclude" => S::List(0, &S::Text),
         "source.existing" => S::Choice(&["skip", "transcribe"]),
+        "source.rerender" => S::Choice(&["manual", "auto"]),
         "source.settle" | "source.hold" => S::Span,
         "source.outputs" => S::List(1, &S::Choice(&Format::NAMES)),
         "captions.profile" | "source.captions.profile" => S::Choice(&Profile::NAMES),

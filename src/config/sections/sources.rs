@@ -15,7 +15,7 @@ use crate::config::load::quantities::quoted;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, duration_in, refusal, text};
 use crate::config::load::values::{boolean, or, values};
-use crate::config::model::{Existing, ServiceConfig, Source, SourceDefaults, SourceKind};
+use crate::config::model::{Existing, Rerender, ServiceConfig, Source, SourceDefaults, SourceKind};
 use crate::config::paths::checks::{check_own_folder, file_for_folder, pattern_for_folder};
 use crate::config::paths::folders;
 use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
@@ -109,6 +109,7 @@ impl Reader<'_> {
         let include = globs(section, "include", &[media_glob()], folder.as_deref());
         let exclude = globs(section, "exclude", &[], folder.as_deref());
         let existing = or(section.get("existing", existing), Existing::Skip);
+        let rerender = or(section.get("rerender", rerender), Rerender::Manual);
         let settle = section.get("settle", duration_in("s")).map(|settle| settle.value);
         let hold = or(section.get("hold", duration_in("h")), Duration::from_secs(24 * 3600));
         let template = section.get("template", |value| text::find(&shared.templates, &text(value)?));
@@ -181,6 +182,7 @@ impl Reader<'_> {
             captions: caption_rules(&section.section("captions"), known.captions),
             review: review_rules(&section.section("review"), known.review),
             name_as,
+            rerender,
             output_files: output_files(section),
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
@@ -215,6 +217,17 @@ fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceCon
         section.report_value("local_only", only.span.clone(), refusal(why, fix));
     }
     (service, only.value)
+}
+
+fn rerender(value: &DeValue<'_>) -> Result<Rerender, ValueError> {
+    match text(value)?.as_str() {
+        "manual" => Ok(Rerender::Manual),
+        "auto" => Ok(Rerender::Auto),
+        _ => Err(refusal(
+            "must be \"manual\" or \"auto\"",
+            "the default is \"manual\": `scribed render` applies changes",
+        )),
+    }
 }
 
 fn existing(value: &DeValue<'_>) -> Result<Existing, ValueError> {

@@ -48,6 +48,12 @@ pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{
 const NAME: &str = "name_as";
 
 impl NameTemplate {
+    /// Returns a text that is equal for templates that give the same names.
+    pub fn identity(&self) -> String {
+        let source = self.env.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default();
+        format!("{source}|{:?}|{}", self.player, self.sdh)
+    }
+
     /// Compiles a template, or that of the player with this name, and renders it for each format with a sample job of
     /// this source. `sdh` says whether subtitles are for the deaf and hard of hearing.
     ///

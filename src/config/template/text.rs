@@ -115,6 +115,11 @@ impl Template {
         Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env, names: written.names }))
     }
 
+    /// Returns a parameter as it is written, with its variables.
+    pub fn written(&self, key: &str) -> Option<&Value> {
+        self.0.value.get(key)
+    }
+
     /// Whether it uses a variable, such as `media` or `media.duration`.
     pub fn uses(&self, name: &str) -> bool {
         let below = |used: &String| used == name || used.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));

@@ -26,7 +26,7 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
         let words = format!("{}; {words}", job.stage.kind().name());
         Ok(Deleted { job, is_gone, words })
     };
-    let Some(transcription) = job.stage.transcription().cloned() else {
+    let Some(transcription) = job.stage.transcription().filter(|id| !id.is_accepted()).cloned() else {
         let words = match &job.stage {
             Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
                 "nothing was bought for it, but its recording was uploaded: the interface has no request to \

@@ -146,10 +146,7 @@ async fn gone(
 
 /// Returns a function that says why the next scan would add the job of a file again, though the file is gone; `None` if
 /// no manifest names it. The manifests are read once, and only if one of these jobs has a row.
-async fn named_again(
-    mount: &Arc<Mount>,
-    looked: &[(Job, Presence)],
-) -> impl Fn(&Job) -> Option<String> + use<> {
+async fn named_again(mount: &Arc<Mount>, looked: &[(Job, Presence)]) -> impl Fn(&Job) -> Option<String> + use<> {
     let has_row = |job: &Job| job.row.as_deref().is_some_and(|row| is_listed(mount, row));
     let is_asked = looked.iter().any(|(job, presence)| matches!(presence, Presence::Gone) && has_row(job));
     let files = match is_asked && mount.source().reads_manifests() {

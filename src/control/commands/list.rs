@@ -5,10 +5,16 @@ use crate::control::explain::facts::facts;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobPage, JobSelector, Origin, Selection, Shown};
 use crate::domain::job::Job;
+use crate::domain::names::JobId;
+use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::write::rerender;
+use crate::pipeline::stages::write::rerender::FileState;
 use crate::source::metadata::file_look::FileLook;
 use crate::store::contract::{Filter, JobSubset};
+use futures_util::StreamExt;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +22,17 @@ use std::time::Duration;
 /// The maximum number of jobs per page, so that memory use does not grow with the number of jobs on either side.
 const PAGE_SIZE: usize = 1_000;
 
+/// The maximum number of jobs per page if their outputs are read.
+const PAGE_SIZE_TO_LOOK: usize = 200;
+
+/// How many jobs' outputs are read at a time.
+const LOOKS: usize = 8;
+
 /// The time limit for looking at a file: a dead file server never answers, and a person waits.
 const TIME_OUT: Duration = Duration::from_secs(2);
+
+/// The time limit for reading the outputs of one job.
+const LOOK_TIME_OUT: Duration = Duration::from_secs(30);
 
 /// Returns the next page of the selected jobs. The page may be short or empty though more jobs follow, so that no
 /// request takes long.
@@ -25,7 +40,8 @@ const TIME_OUT: Duration = Duration::from_secs(2);
 /// # Errors
 /// Errors of the store.
 pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<JobPage, CommandRefusal> {
-    let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE_SIZE };
+    let limit = if selection.edited { PAGE_SIZE_TO_LOOK } else { PAGE_SIZE };
+    let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit };
     let subset = match selection {
         Selection { forgotten: true, .. } => Some(JobSubset::Forgotten),
         Selection { incomplete: true, .. } => Some(JobSubset::Incomplete),
@@ -33,16 +49,39 @@ pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<Job
         _ => None,
     };
     let mut jobs = match subset {
-        Some(subset) => handler.store.jobs_in(subset, selection.after, PAGE_SIZE).await?,
+        Some(subset) => handler.store.jobs_in(subset, selection.after, limit).await?,
         None => handler.store.page(&filter).await?,
     };
-    let next = jobs.last().filter(|_| jobs.len() == PAGE_SIZE).map(|job| job.id);
+    let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
+    let edited = if selection.edited { edited_outputs(handler, &jobs).await } else { BTreeMap::new() };
+    jobs.retain(|job| !selection.edited || edited.contains_key(&job.id));
     let mut shown = Vec::with_capacity(jobs.len());
     for job in jobs {
         shown.push(handler.for_display(job).await?);
     }
-    Ok(JobPage { jobs: shown, next })
+    Ok(JobPage { jobs: shown, next, edited })
+}
+
+/// Returns the paths of edited outputs, for those jobs that have some. A job whose folder is away or does not answer has
+/// none.
+async fn edited_outputs(handler: &CommandHandler, jobs: &[Job]) -> BTreeMap<JobId, Vec<RelPath>> {
+    let each: Vec<_> = jobs.iter().map(|job| edited_of(handler, job)).collect();
+    let found: Vec<_> = futures_util::stream::iter(each).buffered(LOOKS).collect().await;
+    found.into_iter().flatten().collect()
+}
+
+async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<RelPath>)> {
+    let mount = handler.mounts.get(&job.key.source)?;
+    mount.there().await.ok()?;
+    let known = tokio::select! {
+        biased;
+        known = rerender::look(mount, job) => known,
+        () = handler.clock.sleep(LOOK_TIME_OUT) => return None,
+    };
+    let edited = known.iter().filter(|known| known.state == FileState::Edited);
+    let paths: Vec<RelPath> = edited.map(|known| rerender::shown_path(mount, job, &known.output)).collect();
+    (!paths.is_empty()).then_some((job.id, paths))
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {
@@ -70,7 +109,8 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let service = Some(handler.routing.service_of(&job.route_key()).clone());
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
-    Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
+    let edited = edited_outputs(handler, std::slice::from_ref(&job)).await.remove(&job.id).unwrap_or_default();
+    Ok(Shown { edited, paused, job, history, is_gone, origin, moved_to, facts, service })
 }
 
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is

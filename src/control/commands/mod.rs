@@ -1,5 +1,7 @@
 //! One file for each request: what it changes in the queue, or reads from it.
 
+pub(crate) mod accept;
+mod accept_target;
 pub(crate) mod acknowledge;
 pub(crate) mod add;
 pub(crate) mod add_url;
@@ -9,6 +11,7 @@ pub(crate) mod forget;
 pub(crate) mod list;
 pub(crate) mod pause;
 pub(crate) mod reload;
+pub(crate) mod render;
 pub(crate) mod rerender;
 pub(crate) mod status;
 pub(crate) mod steer;

@@ -59,7 +59,7 @@ fn decide_fresh(job: &Job, pay_again: bool) -> Step {
 fn cost(job: &Job, pay_again: bool) -> RetryCost {
     match job.stage.transcription() {
         None => RetryCost::Nothing,
-        Some(_) if pay_again || job.stage.retry_buys() => RetryCost::Another,
+        Some(id) if pay_again || job.stage.retry_buys() || id.is_accepted() => RetryCost::Another,
         Some(_) => RetryCost::IfChanged,
     }
 }

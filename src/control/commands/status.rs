@@ -44,6 +44,7 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
         lanes: lanes(handler).await?,
         scans: scans(handler),
         removed: removed(handler).await?,
+        renderings: handler.store.renderings().await?,
     })
 }
 

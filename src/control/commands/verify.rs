@@ -15,12 +15,11 @@ use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
+use crate::pipeline::stages::write::rerender::path_of;
 use crate::pipeline::stages::write::restore::NotRestored;
-use crate::rooted_path::RootedPath;
 use crate::source::metadata::file_look::hash;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::recording_place::outputs_beside;
 use crate::store::contract::Filter;
 use std::ffi::OsStr;
 use std::io;
@@ -138,7 +137,10 @@ fn states_in_folder(mount: &Mount, job: &Job) -> OutputStates {
         let state = state(output, hash(&path));
         VerifiedOutput { path: RelPath::new(path.full().as_os_str().as_bytes()), state }
     };
-    let outputs: Vec<VerifiedOutput> = job.outputs.iter().map(found).collect();
+    let edited = |output: &VerifiedOutput| output.state == OutputState::Edited;
+    // Files that earlier outputs left are told only if a person edited them.
+    let earlier = job.earlier.iter().map(found).filter(edited);
+    let outputs: Vec<VerifiedOutput> = job.outputs.iter().map(found).chain(earlier).collect();
     let is_missing = outputs.iter().any(|output| output.state == OutputState::Missing);
     let recording = match MediaFile::of(mount, job) {
         MediaFile::File { path, .. } if is_missing => presence(&path, &mount.source().folder),
@@ -157,14 +159,6 @@ async fn states_in_bucket(mount: &Mount, job: &Job) -> OutputStates {
     }
     let recording = MediaFile::of(mount, job).presence(&mount.source().folder).await;
     OutputStates { outputs, recording }
-}
-
-fn path_of(mount: &Mount, job: &Job, output: &Output) -> RootedPath {
-    let name = OsStr::from_bytes(output.name.as_bytes());
-    match &output.at {
-        Some(folder) => RootedPath::new(Path::new(OsStr::from_bytes(folder.as_bytes())), name),
-        None => outputs_beside(mount.source(), job).parent().join(name),
-    }
 }
 
 fn state(output: &Output, read: io::Result<Hash>) -> OutputState {

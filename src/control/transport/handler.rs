@@ -5,7 +5,8 @@ use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
-    acknowledge, add, add_url, cost, delete, forget, list, pause, reload, rerender, status, steer, verify,
+    accept, acknowledge, add, add_url, cost, delete, forget, list, pause, reload, render, rerender, status, steer,
+    verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -122,6 +123,8 @@ impl CommandHandler {
             }
             ControlRequest::Forget(query) => ControlAnswer::Forgotten(forget::forget(self, &query).await?),
             ControlRequest::Verify(query) => ControlAnswer::Verified(verify::verify(self, &query).await?),
+            ControlRequest::Render(query) => ControlAnswer::Rendered(render::render(self, &query).await?),
+            ControlRequest::Accept(query) => ControlAnswer::Accepted(Box::new(accept::accept(self, &query).await?)),
             ControlRequest::Reload => ControlAnswer::Reloaded(reload::reload(self).await?),
             ControlRequest::Resume { whose } => ControlAnswer::Paused(pause::resume(self, &whose).await?),
         })

@@ -5,7 +5,7 @@ use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
 use crate::domain::health::QueueFacts;
 use crate::domain::job::{Job, JobKey};
-use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::remote_url::RemoteUrl;
@@ -15,7 +15,8 @@ use crate::domain::stage::StageKind;
 use crate::domain::token::PurchaseKey;
 use crate::domain::turnaround::UsualDuration;
 use crate::pipeline::engine::LearnedLimits;
-use crate::store::contract::{HistoryEntry, JobCounts, StoreError};
+use crate::pipeline::stages::write::rerender::RenderedJob;
+use crate::store::contract::{HistoryEntry, JobCounts, RenderingCount, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -115,6 +116,10 @@ pub enum ControlRequest {
     Forget(ForgetQuery),
     /// Verifies the outputs of written jobs, in pieces. Answered by [`ControlAnswer::Verified`].
     Verify(VerifyQuery),
+    /// Renders the outputs of written jobs again, in pieces. Answered by [`ControlAnswer::Rendered`].
+    Render(RenderQuery),
+    /// Accepts a file as the text of a recording's job. Answered by [`ControlAnswer::Accepted`].
+    Accept(AcceptQuery),
     /// Makes the daemon read its configuration again. Answered by [`ControlAnswer::Reloaded`].
     Reload,
     /// Ends a pause. Answered by [`ControlAnswer::Paused`].
@@ -184,6 +189,9 @@ pub struct Selection {
     /// Only forgotten jobs, which are otherwise left out.
     #[serde(default)]
     pub forgotten: bool,
+    /// Only jobs with edited outputs. Their files are looked at.
+    #[serde(default)]
+    pub edited: bool,
 }
 
 /// The answer to a request.
@@ -228,6 +236,10 @@ pub enum ControlAnswer {
     Forgotten(ForgetPiece),
     /// See [`ControlRequest::Verify`].
     Verified(VerifyPiece),
+    /// See [`ControlRequest::Render`].
+    Rendered(RenderPiece),
+    /// See [`ControlRequest::Accept`].
+    Accepted(Box<AcceptedAnswer>),
     /// See [`ControlRequest::Reload`]: messages about what was applied.
     Reloaded(Vec<String>),
 }
@@ -348,6 +360,62 @@ impl OutputState {
             Self::Unreadable => "unreadable",
         }
     }
+}
+
+/// The parameters of [`ControlRequest::Render`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderQuery {
+    /// Only this job.
+    pub job: Option<JobSelector>,
+    /// Only jobs of this source.
+    pub source: Option<SourceName>,
+    /// Only recordings whose paths below their source's folder match one of these patterns; empty: all.
+    pub only: Vec<String>,
+    /// Change nothing, and return what would be done.
+    pub dry_run: bool,
+    /// Remove unedited files that are no outputs any more.
+    pub prune: bool,
+    /// Write missing outputs again.
+    pub restore: bool,
+    /// The hash of each source's settings for outputs, as the command has read them.
+    pub settings: BTreeMap<SourceName, Hash>,
+    /// Only jobs with a number above this.
+    pub after: Option<JobId>,
+}
+
+/// A piece of the answer to [`ControlRequest::Render`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RenderPiece {
+    /// The jobs of which there is something to tell, in the order of their numbers.
+    pub jobs: Vec<RenderedJob>,
+    /// The number of jobs whose files all stay as they are.
+    pub unchanged: u64,
+    /// Where the next piece begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// The parameters of [`ControlRequest::Accept`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptQuery {
+    /// The file.
+    pub path: MediaAddress,
+    /// The job that the file is the text of; `None`: the file's name tells it.
+    pub job: Option<JobSelector>,
+    /// Take the acceptance back.
+    pub undo: bool,
+    /// The user who accepts.
+    pub by: String,
+}
+
+/// The answer to [`ControlRequest::Accept`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AcceptedAnswer {
+    /// The job as it is now.
+    pub job: Job,
+    /// Whether the recording would have been transcribed otherwise.
+    pub is_instead_of_purchase: bool,
+    /// What the text lacks, as `12 of 80 words have no recognised time`.
+    pub note: Option<String>,
 }
 
 /// The parameters of [`ControlRequest::Cost`].
@@ -492,6 +560,9 @@ impl BudgetUse {
 /// The status of the queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueStatus {
+    /// The number of written jobs by what they were rendered with.
+    #[serde(default)]
+    pub renderings: Vec<RenderingCount>,
     /// The number of jobs by stage.
     pub jobs: BTreeMap<StageKind, u64>,
     /// The number of all jobs.
@@ -760,6 +831,9 @@ pub struct Waiting {
 /// A page of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobPage {
+    /// With [`Selection::edited`], the paths of the edited outputs of each job.
+    #[serde(default)]
+    pub edited: BTreeMap<JobId, Vec<RelPath>>,
     /// The jobs in the order of their numbers; may be empty though more follow.
     pub jobs: Vec<Job>,
     /// Where the next page begins; `None` after the last.
@@ -769,6 +843,9 @@ pub struct JobPage {
 /// A job and its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
+    /// The paths of edited outputs.
+    #[serde(default)]
+    pub edited: Vec<RelPath>,
     /// The job.
     pub job: Job,
     /// The history, oldest first.

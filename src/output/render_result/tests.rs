@@ -67,6 +67,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
         formats,
         captions: &CaptionRules::default(),
         requested: None,
+        ignores_sent_subtitles: false,
         made_by: Provenance {
             program: "scribed 0.1.0".into(),
             service: "default".into(),

@@ -142,6 +142,7 @@ impl RequestLayers {
             template: self.template.name().to_owned(),
             metadata: rendered.metadata.clone(),
             outputs: self.outputs.clone(),
+            captions: None,
             priority: self.priority(),
             described: self.names_media().then(|| self.vars.media.clone()),
             access: None,

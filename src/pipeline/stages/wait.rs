@@ -76,6 +76,14 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
     if let Some(audio) = kept(results, transcription).await {
         return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
     }
+    if transcription.is_accepted() {
+        if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {
+            return Ok(StageOutcome::Step(JobEvent::Fetched { audio: AudioAmount::default() }).into());
+        }
+        let words = "the text that a person accepted for the recording is not in the state directory any more: accept the \
+                     file again (`scribed accept`), or have the recording transcribed with `scribed retry --fresh`";
+        return Err(Fault::new(FaultKind::Asks, words, clock.now()));
+    }
     if let Some(words) = at_other_address(job, client.identity()) {
         return Err(Fault::new(FaultKind::Asks, words, clock.now()));
     }

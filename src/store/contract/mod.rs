@@ -61,7 +61,7 @@ pub use error::StoreError;
 pub use jobs::{Admission, Jobs};
 pub use lifecycle::Lifecycle;
 pub use purchases::{DuplicateCheck, KnownPurchase, NewestPurchase, Purchases};
-pub use queries::{Filter, HistoryEntry, JobCounts, JobSubset, Queries, WaitingGroup};
+pub use queries::{Filter, HistoryEntry, JobCounts, JobSubset, Queries, RenderingCount, WaitingGroup};
 
 use crate::domain::routing::RouteKey;
 

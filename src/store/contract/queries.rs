@@ -1,8 +1,9 @@
 //! Reading: for everyone.
 
 use super::{ALL, GroupFilter, StoreError};
+use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey};
-use crate::domain::names::{JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::pause::Pauses;
 use crate::domain::stage::StageKind;
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,17 @@ pub struct Filter {
     pub after: Option<JobId>,
     /// At most this many jobs; at least 1.
     pub limit: usize,
+}
+
+/// Written jobs of a source that were rendered with the same settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderingCount {
+    pub source: SourceName,
+    /// The hash of the settings; `None` where it is not stored.
+    pub settings: Option<Hash>,
+    /// The formats of the outputs, where the hash is not stored; empty if they are not stored either.
+    pub formats: Vec<Format>,
+    pub jobs: u64,
 }
 
 /// Jobs that wait for the same thing, with one of them as an example.
@@ -150,6 +162,9 @@ pub trait Queries: Send + Sync {
     /// Returns the jobs that have not ended, grouped by group, stage and wait reason
     /// ([`crate::domain::reason::job_wait_reason`]). These are some dozens of groups, whatever the number of jobs.
     async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError>;
+
+    /// Counts the written jobs by what they were rendered with. Reads no row.
+    async fn renderings(&self) -> Result<Vec<RenderingCount>, StoreError>;
 
     /// Returns a job's history, oldest entry first.
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;

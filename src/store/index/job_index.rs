@@ -13,6 +13,7 @@ use crate::domain::wait_reason::WaitReason;
 use crate::store::contract::{GroupFilter, JobCounts, Lease};
 use crate::store::index::job_table::JobTable;
 use crate::store::index::ready_queue::ReadyQueue;
+use crate::store::index::renderings::Renderings;
 use crate::store::index::spending::Spending;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,6 +37,7 @@ pub struct JobIndex {
     followers: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) leases: BTreeMap<JobId, HeldLease>,
     pub spending: Spending,
+    pub renderings: Renderings,
     /// The groups that move by themselves, and since when.
     pub(crate) moving: BTreeMap<RouteKey, Timestamp>,
     /// The jobs that have a reservation.
@@ -89,13 +91,14 @@ impl JobIndex {
         self.last = self.last.max(job.id.0);
         self.last_bump = self.last_bump.max(job.bumped);
         self.roll.put(job);
-        for output in job.outputs.iter().filter(|output| output.at.is_none()) {
+        for output in job.outputs.iter().chain(&job.earlier).filter(|output| output.at.is_none()) {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }
         let group = job.route_key();
         self.count(&group, job, 1);
         self.spending.add(job);
+        self.renderings.add(job);
         if job.reservation().is_some() {
             self.reserved.insert(job.id);
         }
@@ -123,6 +126,7 @@ impl JobIndex {
         let group = job.route_key();
         self.count(&group, job, -1);
         self.spending.remove(job);
+        self.renderings.remove(job);
         self.reserved.remove(&job.id);
         self.on_settings.remove(&job.id);
         let size = short_size(job.seen.size);

@@ -155,7 +155,7 @@ impl Queue {
     }
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<Paid, StoreError> {
-        let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
+        let paid = new.stage.transcription().is_some_and(|id| id.is_accepted() || self.index.spending.has_paid(id));
         let sighted = if paid { None } else { self.sighted(new)? };
         let charges = old.map(|old| charges_after(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };

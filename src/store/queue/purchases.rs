@@ -85,6 +85,16 @@ impl Queue {
                     _ => self.rows.put_bought(order, Some(&bought)),
                 }
             }
+            // The same content with the same text: neither is bought when the file's date changes.
+            Stage::Written { order, transcription, .. } if transcription.is_accepted() => {
+                self.index.disown(new.id);
+                let (transcription, by) = (transcription.clone(), Some(new.id));
+                let kept = KnownPurchase { transcription, round: new.round, by, origin: None, sighted: None };
+                self.rows.put_bought(order, Some(&kept))
+            }
+            Stage::Found if old.is_accepted_only() && old.accepted.is_some() && new.accepted.is_none() => {
+                self.forget_worthless(old)
+            }
             Stage::Probed { .. } => self.forget_worthless(old),
             // A person ordered this. A good result is still shared, if the new request turns out to be the same.
             Stage::Settled => {

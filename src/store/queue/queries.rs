@@ -9,7 +9,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::reason::job_wait_reason;
 use crate::domain::stage::StageKind;
 use crate::store::contract::{
-    Filter, GroupFilter, HistoryEntry, JobCounts, JobSubset, Queries, StoreError, WaitingGroup,
+    Filter, GroupFilter, HistoryEntry, JobCounts, JobSubset, Queries, RenderingCount, StoreError, WaitingGroup,
 };
 use crate::store::index::job_index::split;
 use std::collections::BTreeMap;
@@ -58,6 +58,10 @@ impl Queries for QueueStore {
         self.queue().waiting_groups()
     }
 
+    async fn renderings(&self) -> Result<Vec<RenderingCount>, StoreError> {
+        Ok(self.queue().index.renderings.counts())
+    }
+
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let journal = Arc::clone(&self.journal);
         blocking(move || journal.history(job)).await
@@ -77,7 +81,7 @@ impl Queue {
         let is_output = |output: &Output| output.name.as_bytes() == name;
         let requested = job.making.iter().flat_map(|making| &making.outputs).chain(&Format::DEFAULT);
         let has_format = requested.into_iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
-        Ok(has_format || job.outputs.iter().any(is_output))
+        Ok(has_format || job.outputs.iter().chain(&job.earlier).any(is_output))
     }
 
     fn output_owner(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {

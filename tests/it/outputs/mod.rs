@@ -1,11 +1,14 @@
 //! Files beside recordings: nobody's work is overwritten, what is missing is named and written again.
 
+mod accept;
 mod captions;
 mod concurrent_saves;
 mod edited_outputs;
 mod formats;
 mod incomplete_jobs;
 mod players;
+mod render;
+mod render_versions;
 mod review;
 mod subtitles_inside;
 mod verify;

@@ -78,6 +78,8 @@ fn events() -> Vec<JobEvent> {
         JobEvent::Anew,
         JobEvent::Written {
             outputs: outputs(),
+            earlier: Vec::new(),
+            rendered_as: None,
             language: None,
             missing: Vec::new(),
             parts: Vec::new(),

@@ -90,6 +90,8 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
         StageKind::Submitted => JobEvent::Fetched { audio: AUDIO },
         StageKind::Fetched => JobEvent::Written {
             outputs: outputs(),
+            earlier: Vec::new(),
+            rendered_as: None,
             language: None,
             missing: Vec::new(),
             parts: Vec::new(),

@@ -15,7 +15,7 @@ pub struct Writing {
 }
 
 /// While this lives, no other write of the job begins.
-pub(super) struct WriteGuard {
+pub(in crate::pipeline::stages::write) struct WriteGuard {
     writing: Arc<Writing>,
     job: JobId,
 }

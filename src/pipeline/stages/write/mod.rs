@@ -7,6 +7,7 @@ mod own_outputs;
 mod publish;
 mod relocation;
 mod render;
+pub(crate) mod rerender;
 pub(crate) mod restore;
 mod review;
 
@@ -16,7 +17,8 @@ use crate::crash_points::{self, Point};
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
 use crate::domain::missing_enrichment::RequestedPart;
-use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::names::{Hash, Timestamp, TranscriptionId};
+use crate::domain::output_text::RenderedAs;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::output::group_fsync::Syncs;
@@ -29,10 +31,13 @@ use crate::pipeline::stages::write::own_outputs::{names_of_others, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
+use crate::pipeline::stages::write::rerender::{JobSettings, rendered_now};
 use crate::pipeline::stages::write::review::review_result;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +68,22 @@ pub async fn run(
     let Some(guard) = context.writing.begin(job.id) else {
         return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
-    let placed = own_outputs(context.store, mount, job, now).await?;
+    // The same result with a text that a person accepted: the files stay as they are.
+    if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {
+        return Ok(StageOutcome::Step(JobEvent::Written {
+            outputs: job.outputs.clone(),
+            earlier: job.earlier.clone(),
+            rendered_as: job.rendered_as.clone(),
+            language: job.language.clone(),
+            missing: job.missing.clone(),
+            parts: job.parts.clone(),
+            unread: job.unread.clone(),
+            review: job.review.clone(),
+        }));
+    }
+    let mut placed = own_outputs(context.store, mount, job, now).await?;
+    // No result is written over what a person accepted.
+    placed.retain(|(_, hash)| job.accepted.as_ref().is_none_or(|accepted| accepted.hash != *hash));
     let review = review_result(context, mount, job, order, transcription).await;
     let reviewed = Job { review: review.clone(), ..job.clone() };
     let Some(Rendered { wanted, language, parts, unread, .. }) =
@@ -89,9 +109,48 @@ pub async fn run(
     let placing = record_hashes(context.store, lease, job, &wanted).await?;
     let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
     let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
+    let own = ours.published.clone();
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
+    let accepted = job.accepted.iter().map(|accepted| (os_name(&accepted.output), accepted.hash));
+    let own: Vec<_> = own.into_iter().chain(accepted).collect();
+    let earlier = earlier_outputs(job, &outputs, &own);
+    let rendered_as = rendered_as(context, mount, job, now).await;
     let missing = parts.iter().filter_map(RequestedPart::as_missing).collect();
-    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, parts, unread, review }))
+    Ok(StageOutcome::Step(JobEvent::Written {
+        outputs,
+        earlier,
+        rendered_as,
+        language,
+        missing,
+        parts,
+        unread,
+        review,
+    }))
+}
+
+fn os_name(output: &Output) -> OsString {
+    OsString::from_vec(output.name.as_bytes().to_vec())
+}
+
+/// Returns the files that earlier outputs of the job left beside the new ones: edited ones, and those of formats and
+/// places that are not written any more. `own` are the outputs that no other job has.
+fn earlier_outputs(job: &Job, new: &[Output], own: &[(OsString, Hash)]) -> Vec<Output> {
+    let is_own =
+        |output: &Output| output.at.is_some() || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes());
+    let left = job.outputs.iter().filter(|output| is_own(output)).chain(&job.earlier);
+    let is_new = |output: &Output| new.iter().all(|new| (&new.name, &new.at) != (&output.name, &output.at));
+    left.filter(|output| is_new(output)).cloned().collect()
+}
+
+/// Returns what the outputs were rendered with, if that is what the settings say now: a job that was sent keeps the
+/// formats that were configured then.
+async fn rendered_as(context: &WriteContext<'_>, mount: &Arc<Mount>, job: &Job, now: Timestamp) -> Option<RenderedAs> {
+    let (params, mount, job) = (Arc::clone(context.params), Arc::clone(mount), job.clone());
+    blocking(move || {
+        let settings = JobSettings::of(mount.source(), &params, &job, now).ok()?;
+        settings.are_those_of(&job).then(|| rendered_now(mount.source()))
+    })
+    .await
 }
 
 /// Publishes outputs beside the recording, or where they go instead. Returns them in the order of `wanted`.

@@ -11,11 +11,13 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
+use crate::domain::transcript::Transcript;
+use crate::output::accepted::{self, AcceptedTexts, KeptText};
 use crate::output::formats::{Production, Provenance};
 use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
-use crate::output::results::{RESULT_LIMIT, ResultError};
+use crate::output::results::{RESULT_LIMIT, ResultError, Results};
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
@@ -27,7 +29,7 @@ use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_completeness::Delivered;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -65,16 +67,22 @@ pub async fn render_kept_result(
 ) -> Result<Option<Rendered<impl Names + use<>>>, Fault> {
     let (results, params, source) = (Arc::clone(context.results), Arc::clone(context.params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
-    blocking(move || match results.open(&transcription, RESULT_LIMIT) {
-        Ok(raw) => render_outputs(raw, &params, &source, &job, &order, &transcription, now).map(Some),
+    blocking(move || match open_result(&results, &transcription) {
+        Ok(raw) => {
+            let accepted = accepted_text(&params, &job, &transcription, now)?;
+            let rendered = render_outputs(raw, accepted.as_ref(), &params, &source, &job, &order, &transcription, now)?;
+            Ok(Some(verbatim(rendered, accepted)))
+        }
         Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
         Err(error) => Err(unreadable_result(&error, now)),
     })
     .await
 }
 
+#[expect(clippy::too_many_arguments, reason = "all that a result is rendered with")]
 fn render_outputs(
     raw: Vec<u8>,
+    accepted: Option<&KeptText>,
     params: &ParamFiles,
     source: &Source,
     job: &Job,
@@ -84,6 +92,10 @@ fn render_outputs(
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
+    let (raw, record) = match accepted {
+        Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
+        None => (raw, record),
+    };
     let made_by = provenance(&record, job, order, transcription);
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
@@ -98,7 +110,9 @@ fn render_outputs(
         speech: spoken.transcription.unwrap_or_default(),
         formats: output_formats(source, job),
         captions: &source.captions,
-        requested: requested(params, order),
+        requested: requested(params, order, job),
+        // Where the caption settings have changed since the request, the service's subtitles have another layout.
+        ignores_sent_subtitles: own_captions(job).is_some() && accepted.is_none(),
         made_by,
         production,
     });
@@ -148,10 +162,72 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
-/// Returns what the request asked of subtitles; it goes before the source's caption rules.
-fn requested(params: &ParamFiles, order: &PurchaseKey) -> Option<SubtitlesConfig> {
-    let config = params.load(&order.params).ok()?.get("subtitles_config")?.clone();
+/// Returns what the request asked of subtitles; it goes before the source's caption rules. If the setting has changed
+/// since, the outputs follow the changed one.
+fn requested(params: &ParamFiles, order: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
+    let config = match own_captions(job) {
+        Some(own) => Value::Object(own.clone()),
+        None => params.load(&order.params).ok()?.get("subtitles_config")?.clone(),
+    };
     serde_json::from_value(config).ok()
+}
+
+/// Returns the kept result. Where a person accepted a text in place of a purchase, nothing but that text is kept.
+fn open_result(results: &Results, transcription: &TranscriptionId) -> Result<Vec<u8>, ResultError> {
+    match transcription.is_accepted() {
+        true => Ok(accepted::empty_answer(transcription.as_str())),
+        false => results.open(transcription, RESULT_LIMIT),
+    }
+}
+
+/// Returns the text that a person accepted for this result.
+fn accepted_text(
+    params: &ParamFiles,
+    job: &Job,
+    transcription: &TranscriptionId,
+    now: Timestamp,
+) -> Result<Option<KeptText>, Fault> {
+    let accepted = job.accepted.as_ref().filter(|accepted| accepted.transcription == *transcription);
+    let Some(accepted) = accepted else { return Ok(None) };
+    let opened = AcceptedTexts::new(params.beside("accepted")).open(&job.key, accepted);
+    opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
+}
+
+/// A result as JSON text, and parsed.
+type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
+
+/// Puts the accepted text into the result, in place of what was recognised.
+fn with_accepted_text(
+    raw: &[u8],
+    record: &Record<Spoken, BoundedValue>,
+    text: &KeptText,
+    job: &Job,
+    now: Timestamp,
+) -> Result<ParsedResult, Fault> {
+    let silence = Transcript::default();
+    let said = record.result.as_ref().and_then(|result| result.transcription.as_ref());
+    let heard = said.map_or(&silence, |said| said.transcript());
+    let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
+    let applied = accepted::apply(raw, heard, text.format, &text.text)
+        .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
+    let record = Record::of_kept(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;
+    Ok((Cow::Owned(applied.raw), record))
+}
+
+/// Gives the outputs of the accepted format exactly the accepted content.
+fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
+    let Some(KeptText { format, text, .. }) = accepted else { return rendered };
+    for (kind, wanted) in rendered.kinds.iter().zip(&mut rendered.wanted) {
+        if kind.format == format && !kind.is_translation {
+            wanted.bytes = text.clone().into_bytes();
+        }
+    }
+    rendered
+}
+
+/// Returns the caption settings that the outputs are made with, if they are not those that were requested.
+fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
+    job.making.as_ref()?.captions.as_ref()
 }
 
 /// Returns what was requested, and what became of each part of it. The request is known from the stored parameters; if

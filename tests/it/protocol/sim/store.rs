@@ -15,7 +15,7 @@ use scribed::domain::token::PurchaseKey;
 use scribed::store::contract::{
     Admission, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands, DuplicateCheck, Filter,
     GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease, Lifecycle, NewestPurchase,
-    OrderedClaims, Purchases, Queries, Renamed, StoreError, WaitingGroup,
+    OrderedClaims, Purchases, Queries, Renamed, RenderingCount, StoreError, WaitingGroup,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -382,6 +382,10 @@ impl Queries for SimStore {
 
     async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
         self.inner.waiting_groups().await
+    }
+
+    async fn renderings(&self) -> Result<Vec<RenderingCount>, StoreError> {
+        self.inner.renderings().await
     }
 
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {

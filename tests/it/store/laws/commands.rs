@@ -188,6 +188,8 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
         .apply(
             JobEvent::Written {
                 outputs: outputs(),
+                earlier: Vec::new(),
+                rendered_as: None,
                 language: None,
                 missing,
                 parts: Vec::new(),

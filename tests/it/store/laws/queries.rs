@@ -66,6 +66,8 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
     let written = JobEvent::Written {
         outputs: outputs(),
+        earlier: Vec::new(),
+        rendered_as: None,
         language: None,
         missing: missing.clone(),
         parts: Vec::new(),
@@ -91,6 +93,8 @@ pub(super) async fn a_job_with_warnings_is_suspect_until_somebody_acknowledges_i
     let review = |warnings: Vec<ReviewWarning>| Some(Box::new(Review::of(warnings, Some("no ffmpeg".to_owned()))));
     let written = |review: Option<Box<Review>>| JobEvent::Written {
         outputs: outputs(),
+        earlier: Vec::new(),
+        rendered_as: None,
         language: None,
         missing: Vec::new(),
         parts: Vec::new(),
@@ -123,6 +127,8 @@ pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_
         let unread = unread.map(str::to_owned);
         JobEvent::Written {
             outputs: outputs(),
+            earlier: Vec::new(),
+            rendered_as: None,
             language: None,
             missing: Vec::new(),
             parts: Vec::new(),

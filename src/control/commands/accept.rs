@@ -1,0 +1,283 @@
+//! Accepting a file as the text of a recording: an output that a person edited, or a transcript that was made otherwise.
+//! It buys nothing. The text is kept in the state directory before its job has it.
+
+use super::accept_target::{Target, find};
+use super::render;
+use crate::blocking::blocking;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{AcceptQuery, AcceptedAnswer, CommandRefusal, JobSelector};
+use crate::crash_points::{self, Point};
+use crate::domain::format::Format;
+use crate::domain::job::{Job, Output};
+use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
+use crate::domain::stage::{JobEvent, Stage};
+use crate::domain::token::PurchaseKey;
+use crate::domain::transcript::Transcript;
+use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Unusable, apply, empty_answer};
+use crate::output::results::RESULT_LIMIT;
+use crate::output::time_offset::shift_to_recording;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::write::rerender::is_translation_of;
+use crate::source::metadata::file_look::open;
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Accepts a file, or takes its acceptance back.
+///
+/// # Errors
+/// [`CommandRefusal::Usage`] if no job or recording belongs to the file, or if it cannot be used as a text;
+/// [`CommandRefusal::Declined`] if its recording is being transcribed.
+pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<AcceptedAnswer, CommandRefusal> {
+    let target = find(handler, query).await?;
+    if query.undo {
+        return take_back(handler, target).await;
+    }
+    let text = read_text(&target).await?;
+    let hash = Hash::of(text.as_bytes());
+    check_language(handler, &target).await?;
+    let result = result_instead(handler, &target).await?;
+    let note = check(handler, &target.job, &target, &text).await?;
+    let accepted = accepted(handler, query, &target, hash, result.as_ref());
+    keep(handler, &target.job, &accepted, text).await?;
+    crash_points::point(Point::AcceptedKept);
+    let change = Box::new(change(&target.job, accepted));
+    let is_instead_of_purchase = result.is_some() && !target.job.is_accepted_only();
+    let job = commit(handler, &target.job, JobEvent::Accepted { change, result: result.map(Box::new) }).await?;
+    if let Some(old) = target.job.accepted.as_ref().filter(|old| old.hash != hash) {
+        forget_text(handler, &job, &old.hash).await;
+    }
+    tracing::info!(job = %job.id, path = %job.key.path, file = %target.output.name, by = %query.by, "a person accepted a file as the text of a job");
+    handler.wake_engines();
+    Ok(AcceptedAnswer { job, is_instead_of_purchase, note })
+}
+
+async fn read_text(target: &Target) -> Result<String, CommandRefusal> {
+    let (path, shown) = (target.file.clone(), target.file.full());
+    let refusal = |words: String| CommandRefusal::Usage(format!("{} {words}", shown.display()));
+    let read = blocking(move || {
+        let mut bytes = Vec::new();
+        open(&path)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;
+        std::io::Result::Ok(bytes)
+    });
+    let bytes = read.await.map_err(|error| refusal(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(refusal("is too long for a transcript".to_owned()));
+    }
+    String::from_utf8(bytes).map_err(|_| refusal(format!("{}; save it as UTF-8", Unusable::NotText)))
+}
+
+/// Returns the result that the text stands for, if the recording was not transcribed.
+async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Option<AcceptedResult>, CommandRefusal> {
+    let job = &target.job;
+    if !job.stage.may_be_accepted() {
+        return match &job.stage {
+            Stage::Written { .. } => Ok(None),
+            stage => Err(CommandRefusal::Declined(format!(
+                "job {} is {}: its recording is being transcribed, or was; wait until its outputs are written, then \
+                 accept the file",
+                job.id,
+                stage.kind().name()
+            ))),
+        };
+    }
+    let medium = MediaFile::of(&target.mount, job);
+    let content = match medium.unread(&job.seen) {
+        Some(content) => content,
+        None => medium.hash().await.map_err(|error| {
+            let words = format!("the recording of job {} cannot be read: {}", job.id, medium.said(&error));
+            CommandRefusal::Declined(words)
+        })?,
+    };
+    let service = handler.routing.service_of(&job.route_key()).clone();
+    // No request has these parameters: a person's text is never taken for what a service would say.
+    let files = Arc::clone(&handler.writing.params);
+    let params = blocking(move || files.keep(br#"{"accepted":true}"#)).await.map_err(|error| {
+        CommandRefusal::Declined(format!("cannot write to the state directory: {error}; nothing was accepted"))
+    })?;
+    let tag: String = job.key.tag().0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let transcription = TranscriptionId::accepted(tag);
+    Ok(Some(AcceptedResult { order: PurchaseKey { service, content, params }, transcription }))
+}
+
+/// Checks that the text can be put into the job's result. Returns what it lacks.
+async fn check(
+    handler: &CommandHandler,
+    job: &Job,
+    target: &Target,
+    text: &str,
+) -> Result<Option<String>, CommandRefusal> {
+    let result = match &job.stage {
+        Stage::Written { order, transcription, .. } if !transcription.is_accepted() => {
+            Some(((handler.results)(&order.service), transcription.clone()))
+        }
+        _ => None,
+    };
+    let (format, text, sent) = (target.format, text.to_owned(), job.sent.clone());
+    let applied = blocking(move || {
+        // Without the kept result the text can still be accepted: it is put into the result when that is rendered.
+        let raw = result.and_then(|(results, id)| results.open(&id, RESULT_LIMIT).ok());
+        let cut = sent.as_ref().and_then(crate::domain::sent_audio::SentAudio::cut);
+        let shifted = raw.and_then(|raw| shift_to_recording(Cow::Owned(raw), cut).ok());
+        match shifted {
+            Some((raw, record)) => {
+                let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
+                (true, apply(&raw, said.transcript(), format, &text))
+            }
+            None => (false, apply(&empty_answer(""), &Transcript::default(), format, &text)),
+        }
+    });
+    let shown = target.file.full();
+    let (is_heard, applied) = applied.await;
+    let applied = applied.map_err(|why| CommandRefusal::Usage(format!("{} {why}", shown.display())))?;
+    Ok(describe(&applied, is_heard))
+}
+
+fn describe(applied: &Applied, is_heard: bool) -> Option<String> {
+    let Applied { words, recognised, unread, .. } = applied;
+    let without = words - recognised;
+    let untimed = (is_heard && without > 0).then(|| {
+        format!("{without} of {words} words were not recognised: their times are between those of their neighbours")
+    });
+    let unread = unread.map(|(line, lines)| {
+        format!("{lines} of its lines cannot be read as captions, the first is line {line}: other outputs lack them")
+    });
+    let notes: Vec<String> = untimed.into_iter().chain(unread).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Refuses a translation: the text of a job is in the language of its recording.
+async fn check_language(handler: &CommandHandler, target: &Target) -> Result<(), CommandRefusal> {
+    let (parts, job) = (render::parts(handler), &target.job);
+    match is_translation_of(&parts, &target.mount, job, &target.output).await {
+        // A result that is not kept tells nothing.
+        Ok(false) | Err(_) => Ok(()),
+        Ok(true) => Err(CommandRefusal::Usage(format!(
+            "{} is a translation, and scribed accepts the text in the language of the recording; the file stays as it is",
+            target.file.full().display()
+        ))),
+    }
+}
+
+fn accepted(
+    handler: &CommandHandler,
+    query: &AcceptQuery,
+    target: &Target,
+    hash: Hash,
+    result: Option<&AcceptedResult>,
+) -> AcceptedText {
+    let job = &target.job;
+    let own = job.outputs.iter().chain(&job.earlier).find(|output| is_same(output, &target.output));
+    let before = job.accepted.as_ref().filter(|before| is_same(&before.output, &target.output));
+    let transcription = result.map(|result| &result.transcription).or(job.stage.transcription());
+    AcceptedText {
+        format: target.format,
+        hash,
+        output: Output { hash, ..target.output.clone() },
+        transcription: transcription.cloned().unwrap_or_else(|| TranscriptionId::new("")),
+        at: handler.clock.now(),
+        by: query.by.clone(),
+        written: before.map_or(own.map(|own| own.hash), |before| before.written),
+    }
+}
+
+fn is_same(one: &Output, other: &Output) -> bool {
+    (&one.name, &one.at) == (&other.name, &other.at)
+}
+
+/// Returns the outputs of the job with the accepted one among them. The output of the same format that it takes the
+/// place of counts as an earlier one.
+fn change(job: &Job, accepted: AcceptedText) -> OutputChange {
+    let format = |output: &Output| Format::of_name(&output.name.lossy());
+    let wanted = format(&accepted.output);
+    let others = |outputs: &[Output]| -> Vec<Output> {
+        outputs.iter().filter(|output| !is_same(output, &accepted.output)).cloned().collect()
+    };
+    let is_among = job.outputs.iter().any(|output| is_same(output, &accepted.output));
+    let (replaced, mut outputs): (Vec<Output>, Vec<Output>) =
+        others(&job.outputs).into_iter().partition(|output| !is_among && format(output) == wanted);
+    outputs.push(accepted.output.clone());
+    let earlier = others(&job.earlier).into_iter().chain(replaced).collect();
+    OutputChange {
+        outputs,
+        earlier,
+        placing: Vec::new(),
+        making: None,
+        rendered_as: None,
+        accepted: Some(Box::new(accepted)),
+    }
+}
+
+async fn keep(
+    handler: &CommandHandler,
+    job: &Job,
+    accepted: &AcceptedText,
+    text: String,
+) -> Result<(), CommandRefusal> {
+    let kept = KeptText {
+        format: accepted.format,
+        at: accepted.at,
+        by: accepted.by.clone(),
+        source: job.key.source.to_string(),
+        path: job.key.path.lossy().into_owned(),
+        text,
+    };
+    let (texts, key) = (texts(handler), job.key.clone());
+    let saved = blocking(move || texts.save(&key, &kept)).await;
+    saved.map_err(|error| {
+        CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted"))
+    })
+}
+
+fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {
+    Arc::new(AcceptedTexts::new(handler.writing.params.beside("accepted")))
+}
+
+/// Removes a text that no job has any more. One that stays does no harm.
+async fn forget_text(handler: &CommandHandler, job: &Job, hash: &Hash) {
+    let (texts, key, hash) = (texts(handler), job.key.clone(), *hash);
+    if let Err(error) = blocking(move || texts.remove(&key, &hash)).await {
+        tracing::warn!(job = %job.id, %error, "an accepted text that no job has any more was not removed");
+    }
+}
+
+async fn commit(handler: &CommandHandler, job: &Job, event: JobEvent) -> Result<Job, CommandRefusal> {
+    if !handler.store.overrule(job, event, handler.clock.now()).await?.is_done() {
+        let words = format!("job {} changed meanwhile; nothing was done, try again", job.id);
+        return Err(CommandRefusal::Declined(words));
+    }
+    handler.job(&JobSelector::Number(job.id)).await
+}
+
+/// Takes the acceptance of a file back. What scribed wrote there counts as edited then; a recording that was not
+/// transcribed is handled as if it were new.
+async fn take_back(handler: &CommandHandler, target: Target) -> Result<AcceptedAnswer, CommandRefusal> {
+    let job = target.job;
+    let Some(accepted) = job.accepted.clone().filter(|accepted| is_same(&accepted.output, &target.output)) else {
+        let words = format!("{} is not accepted for job {}", target.file.full().display(), job.id);
+        return Err(CommandRefusal::Declined(words));
+    };
+    let before = |output: &Output| match (is_same(output, &accepted.output), accepted.written) {
+        (true, written) => written.map(|hash| Output { hash, ..output.clone() }),
+        (false, _) => Some(output.clone()),
+    };
+    let change = OutputChange {
+        outputs: job.outputs.iter().filter_map(before).collect(),
+        earlier: job.earlier.iter().filter_map(before).collect(),
+        placing: Vec::new(),
+        making: None,
+        rendered_as: None,
+        accepted: None,
+    };
+    let changed = commit(handler, &job, JobEvent::Unaccepted { change: Box::new(change) }).await?;
+    forget_text(handler, &changed, &accepted.hash).await;
+    tracing::info!(job = %job.id, path = %job.key.path, "a person took the acceptance of a text back");
+    handler.wake_engines();
+    let note = job.is_accepted_only().then(|| {
+        "its recording is handled as if it were new: it is transcribed, unless `existing = \"skip\"` finds subtitles \
+         beside it"
+            .to_owned()
+    });
+    Ok(AcceptedAnswer { job: changed, is_instead_of_purchase: false, note })
+}

@@ -1,0 +1,238 @@
+//! Gives the words of a text the times of the words that were recognised. Pure.
+
+use super::matching::{Run, runs};
+use crate::domain::transcript::{Transcript, Utterance, Word};
+
+/// A line of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextLine {
+    /// The number of the speaker, from 0, if a heading names one.
+    pub speaker: Option<u32>,
+    pub words: Vec<String>,
+}
+
+/// A text with times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aligned {
+    /// One for each line.
+    pub utterances: Vec<Utterance>,
+    pub words: usize,
+    /// The number of words that were recognised too; the others have times between those of their neighbours.
+    pub recognised: usize,
+}
+
+/// Reads a plain text: an utterance a line, and lines such as `Speaker 1:` above those of one speaker.
+pub fn read_lines(text: &str) -> Vec<TextLine> {
+    let (mut speaker, mut lines) = (None, Vec::new());
+    for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
+        let heading = line.strip_prefix("Speaker ").and_then(|rest| rest.strip_suffix(':'));
+        if let Some(number) = heading.and_then(|number| number.parse::<u32>().ok()) {
+            speaker = number.checked_sub(1);
+        } else if !line.is_empty() {
+            lines.push(TextLine { speaker, words: line.split_whitespace().map(str::to_owned).collect() });
+        }
+    }
+    lines
+}
+
+/// A recognised word with what is known of its utterance.
+struct Heard<'a> {
+    key: String,
+    start: f64,
+    end: f64,
+    confidence: f64,
+    utterance: &'a Utterance,
+}
+
+/// Aligns a text with the recognised words: equal words, in the same order, get their times; runs of others share the
+/// time between their neighbours by their lengths. Times never go back.
+pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
+    let heard = heard_words(heard);
+    let words: Vec<&str> = lines.iter().flat_map(|line| line.words.iter().map(String::as_str)).collect();
+    let new: Vec<String> = words.iter().map(|word| key(word)).collect();
+    let old: Vec<&str> = heard.iter().map(|word| word.key.as_str()).collect();
+    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    let mut timed: Vec<Timed> = Vec::with_capacity(words.len());
+    let mut recognised = 0;
+    for run in runs(&old, &new) {
+        match run {
+            Run::Equal { old, .. } => {
+                recognised += old.len();
+                timed.extend(heard[old].iter().map(Timed::of));
+            }
+            Run::Other { old, new } => spread(&mut timed, &words[new], &heard, old),
+        }
+    }
+    forward(&mut timed);
+    Aligned { utterances: utterances(lines, timed), words: words.len(), recognised }
+}
+
+/// A word of the text with its time.
+struct Timed<'a> {
+    start: f64,
+    end: f64,
+    confidence: f64,
+    utterance: Option<&'a Utterance>,
+}
+
+impl<'a> Timed<'a> {
+    fn of(heard: &Heard<'a>) -> Self {
+        let Heard { start, end, confidence, utterance, .. } = *heard;
+        Self { start, end, confidence, utterance: Some(utterance) }
+    }
+}
+
+/// Returns the recognised words in order of time. An utterance without words is divided by the lengths of those in its
+/// text.
+fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
+    let mut words: Vec<Heard<'_>> = Vec::new();
+    for utterance in &transcript.utterances {
+        if utterance.words.is_empty() {
+            let parts: Vec<&str> = utterance.text.split_whitespace().collect();
+            let times = shares(&parts, utterance.start, utterance.end);
+            words.extend(parts.iter().zip(times).map(|(part, (start, end))| Heard {
+                key: key(part),
+                start,
+                end,
+                confidence: utterance.confidence,
+                utterance,
+            }));
+        }
+        for word in &utterance.words {
+            let Word { text, start, end, confidence } = word;
+            words.push(Heard { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
+        }
+    }
+    words.retain(|word| word.start.is_finite() && word.end.is_finite());
+    words.sort_by(|one, other| one.start.total_cmp(&other.start));
+    words
+}
+
+/// Returns the word without case and punctuation; as it is, if nothing else is in it.
+fn key(word: &str) -> String {
+    let letters: String = word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if letters.is_empty() { word.trim().to_owned() } else { letters }
+}
+
+/// Gives words the time of the recognised words `range` that they stand for, or the silence there.
+fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[Heard<'a>], range: std::ops::Range<usize>) {
+    let before = range.start.checked_sub(1).map(|last| &heard[last]);
+    let after = heard.get(range.end);
+    let inside = &heard[range];
+    let edge = before.map_or(0.0, |word| word.end);
+    let start = inside.first().map_or(edge, |word| word.start);
+    let end = inside.last().map(|word| word.end).or(after.map(|word| word.start)).unwrap_or(start);
+    let utterance = inside.first().or(before).or(after).map(|word| word.utterance);
+    let times = shares(words, start, end);
+    timed.extend(times.into_iter().map(|(start, end)| Timed { start, end, confidence: 1.0, utterance }));
+}
+
+/// Divides a time among words by their lengths.
+fn shares(words: &[&str], start: f64, end: f64) -> Vec<(f64, f64)> {
+    let lengths: Vec<usize> = words.iter().map(|word| word.chars().count().max(1)).collect();
+    let total: usize = lengths.iter().sum::<usize>().max(1);
+    let length = (end - start).max(0.0);
+    let at = |sum: usize| start + length * sum as f64 / total as f64;
+    let sums = lengths.iter().scan(0, |sum, length| {
+        let from = *sum;
+        *sum += length;
+        Some((at(from), at(*sum)))
+    });
+    sums.collect()
+}
+
+fn forward(timed: &mut [Timed<'_>]) {
+    let mut last = 0.0_f64;
+    for word in timed {
+        word.start = word.start.max(last);
+        word.end = word.end.max(word.start);
+        last = word.start;
+    }
+}
+
+fn utterances(lines: &[TextLine], timed: Vec<Timed<'_>>) -> Vec<Utterance> {
+    let mut timed = timed.into_iter();
+    let utterance = |line: &TextLine| {
+        let times: Vec<Timed<'_>> = timed.by_ref().take(line.words.len()).collect();
+        let heard = times.iter().find_map(|word| word.utterance);
+        let words = line.words.iter().zip(&times).map(|(text, time)| {
+            let Timed { start, end, confidence, .. } = *time;
+            Word { text: format!(" {text}"), start, end, confidence }
+        });
+        let mean = times.iter().map(|word| word.confidence).sum::<f64>() / times.len().max(1) as f64;
+        Utterance {
+            text: line.words.join(" "),
+            start: times.first().map_or(0.0, |word| word.start),
+            end: times.iter().map(|word| word.end).fold(0.0, f64::max),
+            confidence: mean,
+            channel: heard.map_or(0, |heard| heard.channel),
+            speaker: line.speaker.or(heard.and_then(|heard| heard.speaker)),
+            language: heard.map(|heard| heard.language.clone()).unwrap_or_default(),
+            words: words.collect(),
+        }
+    };
+    lines.iter().map(utterance).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One utterance, a word a second.
+    fn heard(text: &str) -> Transcript {
+        let words = text.split_whitespace().enumerate();
+        let words: Vec<Word> = words
+            .map(|(n, text)| Word { text: format!(" {text}"), start: n as f64, end: n as f64 + 0.5, confidence: 0.5 })
+            .collect();
+        let utterance = Utterance {
+            text: text.to_owned(),
+            start: 0.0,
+            end: words.len() as f64,
+            confidence: 0.5,
+            channel: 0,
+            speaker: Some(3),
+            language: "en".into(),
+            words,
+        };
+        Transcript { languages: vec!["en".into()], utterances: vec![utterance] }
+    }
+
+    fn times(text: &str, recognised: &str) -> Vec<(String, f64, f64)> {
+        let aligned = align(&read_lines(text), &heard(recognised));
+        let words = aligned.utterances.into_iter().flat_map(|utterance| utterance.words);
+        words.map(|word| (word.text.trim().to_owned(), word.start, word.end)).collect()
+    }
+
+    #[test]
+    fn equal_words_keep_their_times_and_others_share_those_between() {
+        let timed = times("The quick, brown\nfoxes jump!", "the quick red fox jump");
+        let of =
+            |word: &str| timed.iter().find(|(text, ..)| text == word).map(|(_, start, end)| (*start, *end)).unwrap();
+        assert_eq!((of("The"), of("quick,"), of("jump!")), ((0.0, 0.5), (1.0, 1.5), (4.0, 4.5)));
+        // "brown foxes" stand for "red fox", from 2.0 to 3.5.
+        assert_eq!(of("brown").0, 2.0);
+        assert!((of("foxes").1 - 3.5).abs() < 1e-9 && of("brown").1 <= of("foxes").0 + 1e-9);
+    }
+
+    #[test]
+    fn headings_name_speakers_and_are_no_text() {
+        let aligned = align(&read_lines("Speaker 2:\none two\n\nSpeaker 1:\nthree\n"), &heard("one two three"));
+        let speakers: Vec<_> = aligned.utterances.iter().map(|utterance| utterance.speaker).collect();
+        assert_eq!((speakers, aligned.words, aligned.recognised), (vec![Some(1), Some(0)], 3, 3));
+        assert_eq!(align(&read_lines("one"), &heard("one")).utterances[0].speaker, Some(3), "as it was heard");
+        assert_eq!(align(&read_lines("a b"), &Transcript::default()).recognised, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn times_never_go_back_and_every_word_is_there(text in "([a-d]{1,2}[ \n]){0,40}", recognised in "([a-d]{1,2} ){0,40}") {
+            let timed = times(&text, &recognised);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            prop_assert_eq!(timed.iter().map(|(word, ..)| word.as_str()).collect::<Vec<_>>(), words);
+            prop_assert!(timed.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+            let last = recognised.split_whitespace().count() as f64;
+            prop_assert!(timed.iter().all(|(_, start, end)| *start >= 0.0 && start <= end && *end <= last.max(1.0)));
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Puts an accepted text into a result, in place of what was recognised; all else in the result stays as it is. Pure.
+
+use super::align::{TextLine, align, read_lines};
+use super::cues::{ReadCues, caption_format, read_cues};
+use crate::captions::{Cue, srt, vtt};
+use crate::domain::format::Format;
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::result_out::{Joined, Utterances};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// Why a file cannot be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error("is empty")]
+    Empty,
+    #[error("has no captions with times")]
+    NoCues,
+    #[error("is not the JSON of a transcription: {0}")]
+    NoResult(String),
+    #[error("is not text in UTF-8")]
+    NotText,
+    #[error("is a {0}, and scribed accepts txt, srt, vtt, ass, ttml and json")]
+    Format(&'static str),
+}
+
+/// A result with an accepted text in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    pub raw: Vec<u8>,
+    pub words: usize,
+    /// The number of words with a recognised time; all, where the text has times of its own.
+    pub recognised: usize,
+    /// The first line of captions that cannot be read, from 1, and the number of such lines.
+    pub unread: Option<(usize, usize)>,
+}
+
+/// Whether a file of this format can be accepted.
+pub fn is_acceptable(format: Format) -> bool {
+    matches!(format, Format::Txt | Format::Json) || caption_format(format).is_some()
+}
+
+/// Puts a text into a result. `heard` is what was recognised; the times of both are those of the recording.
+///
+/// # Errors
+/// [`Unusable`] if the text has nothing of its format.
+pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Result<Applied, Unusable> {
+    if text.trim().is_empty() {
+        return Err(Unusable::Empty);
+    }
+    match (format, caption_format(format)) {
+        (Format::Json, _) => own_answer(text).map(|raw| Applied { raw, words: 0, recognised: 0, unread: None }),
+        (Format::Txt, _) => apply_text(raw, heard, text),
+        (_, Some(captions)) => apply_captions(raw, heard, read_cues(text, captions)),
+        (other, None) => Err(Unusable::Format(other.ext())),
+    }
+}
+
+fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unusable> {
+    let lines = read_lines(text);
+    let aligned = align(&lines, heard);
+    if aligned.words == 0 {
+        return Err(Unusable::Empty);
+    }
+    let transcription = match heard.utterances.is_empty() {
+        // There are no times.
+        true => untimed(&lines, &heard.languages),
+        false => transcription(&aligned.utterances, &heard.languages, &[]),
+    };
+    let raw = with_transcription(raw, &transcription);
+    Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised, unread: None })
+}
+
+fn untimed(lines: &[TextLine], languages: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| line.words.join(" ")).collect();
+    json!({ "full_transcript": lines.join("\n"), "languages": languages, "utterances": [] }).to_string()
+}
+
+fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {
+    let ReadCues { cues, unread } = read;
+    if cues.is_empty() {
+        return Err(Unusable::NoCues);
+    }
+    let language = heard.languages.first().cloned().unwrap_or_default();
+    let utterances: Vec<Utterance> = cues.iter().map(|cue| utterance(cue, &language)).collect();
+    let words = utterances.iter().map(|utterance| utterance.words.len()).sum();
+    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
+    Ok(Applied { raw, words, recognised: words, unread })
+}
+
+/// Returns the answer of a service, for a text that stands for a purchase.
+pub fn empty_answer(id: &str) -> Vec<u8> {
+    json!({ "id": id, "status": "done", "result": { "metadata": {} } }).to_string().into_bytes()
+}
+
+/// Returns the service's answer in a `.json` of scribed, without scribed's own key.
+fn own_answer(text: &str) -> Result<Vec<u8>, Unusable> {
+    let unusable = |error: &dyn std::fmt::Display| Unusable::NoResult(error.to_string());
+    let answer: Map<String, Value> = serde_json::from_str(text).map_err(|error| unusable(&error))?;
+    let has_text = answer.get("result").is_some_and(|result| result["transcription"].is_object());
+    if !has_text {
+        return Err(unusable(&"it has no `result.transcription`"));
+    }
+    let is_ours = |key: &str| key.trim_end_matches('_') == "scribed";
+    let rest: Map<String, Value> = answer.into_iter().filter(|(key, _)| !is_ours(key)).collect();
+    serde_json::to_vec(&rest).map_err(|error| unusable(&error))
+}
+
+fn utterance(cue: &Cue, language: &str) -> Utterance {
+    let (start, end) = (cue.start.as_secs_f64(), cue.end.as_secs_f64());
+    let texts: Vec<&str> = cue.rows.iter().flat_map(|row| row.split_whitespace()).collect();
+    let total: usize = texts.iter().map(|text| text.chars().count()).sum::<usize>().max(1);
+    let mut sum = 0;
+    let at = |sum: usize| start + (end - start) * sum as f64 / total as f64;
+    let words = texts.iter().map(|text| {
+        let from = at(sum);
+        sum += text.chars().count();
+        Word { text: format!(" {text}"), start: from, end: at(sum), confidence: 1.0 }
+    });
+    let words = words.collect();
+    let (text, language) = (texts.join(" "), language.to_owned());
+    Utterance { text, start, end, confidence: 1.0, channel: 0, speaker: cue.speaker, language, words }
+}
+
+/// The transcription in a result, as the interface specifies it.
+#[derive(Serialize)]
+struct TranscriptionText<'a> {
+    full_transcript: Joined<'a>,
+    languages: &'a [String],
+    utterances: Utterances<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subtitles: Vec<Value>,
+}
+
+fn transcription(utterances: &[Utterance], languages: &[String], cues: &[Cue]) -> String {
+    let subtitles = match cues {
+        [] => Vec::new(),
+        cues => vec![
+            json!({ "format": "srt", "subtitles": srt(cues) }),
+            json!({ "format": "vtt", "subtitles": vtt(cues, None) }),
+        ],
+    };
+    let text = TranscriptionText {
+        full_transcript: Joined(utterances),
+        languages,
+        utterances: Utterances(utterances),
+        subtitles,
+    };
+    // Texts and finite numbers always serialize.
+    serde_json::to_string(&text).unwrap_or_else(|_| "null".to_owned())
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ResultPart<'a> {
+    #[serde(borrow, default)]
+    transcription: Option<&'a RawValue>,
+}
+
+/// Replaces `result.transcription` as text, so that numbers, order and unknown fields of the rest stay the same.
+fn with_transcription(raw: &[u8], transcription: &str) -> Vec<u8> {
+    let replaced = std::str::from_utf8(raw).ok().and_then(|answer| {
+        let Answer { result } = serde_json::from_str(answer).ok()?;
+        let result = result?.get();
+        let ResultPart { transcription: old } = serde_json::from_str(result).ok()?;
+        let Some(old) = old.map(RawValue::get) else { return added(answer, transcription) };
+        let begin = offset(answer, old)?;
+        Some(format!("{}{transcription}{}", &answer[..begin], &answer[begin + old.len()..]))
+    });
+    replaced.map_or_else(|| raw.to_vec(), String::into_bytes)
+}
+
+/// Adds a transcription to a result without one, or with `null` in its place.
+fn added(answer: &str, transcription: &str) -> Option<String> {
+    let mut answer: Value = serde_json::from_str(answer).ok()?;
+    answer["result"]["transcription"] = serde_json::from_str(transcription).ok()?;
+    Some(answer.to_string())
+}
+
+fn offset(whole: &str, part: &str) -> Option<usize> {
+    part.as_ptr().addr().checked_sub(whole.as_ptr().addr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::bounded_value::BoundedValue;
+    use crate::wire::record::Record;
+    use crate::wire::result::Spoken;
+
+    const CAPTURED: &str = include_str!("../../../tests/data/service/job_done.captured_2023-12_early.json");
+
+    fn said(raw: &[u8]) -> Transcript {
+        let record: Record<Spoken, BoundedValue> = serde_json::from_slice(raw).unwrap();
+        record.result.unwrap().transcription.unwrap().transcript().clone()
+    }
+
+    #[test]
+    fn a_text_replaces_what_was_recognised_and_nothing_else() {
+        let heard = said(CAPTURED.as_bytes());
+        let text = format!("{} indeed\n", heard.text());
+        let applied = apply(CAPTURED.as_bytes(), &heard, Format::Txt, &text).unwrap();
+        assert_eq!(applied.words, applied.recognised + 1);
+        let new = said(&applied.raw);
+        assert_eq!(new.text().split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+        let without = |raw: &[u8]| {
+            let mut answer: Value = serde_json::from_slice(raw).unwrap();
+            answer["result"]["transcription"].take();
+            answer
+        };
+        assert_eq!(without(&applied.raw), without(CAPTURED.as_bytes()));
+    }
+
+    #[test]
+    fn captions_keep_their_texts_and_times() {
+        let heard = said(CAPTURED.as_bytes());
+        let file = "1\n00:00:01,000 --> 00:00:02,000\nput right\nby hand\n";
+        let raw = apply(CAPTURED.as_bytes(), &heard, Format::Srt, file).unwrap().raw;
+        let record: Record<Spoken, BoundedValue> = serde_json::from_slice(&raw).unwrap();
+        let said = record.result.unwrap().transcription.unwrap();
+        assert_eq!(
+            (said.transcript().text(), said.transcript().utterances[0].start),
+            ("put right by hand".into(), 1.0)
+        );
+        let cues = |text: &str, format| read_cues(text, caption_format(format).unwrap()).cues;
+        let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
+        assert_eq!(subtitles, vec![cues(file, Format::Srt); 2]);
+    }
+
+    #[test]
+    fn a_text_stands_for_a_purchase() {
+        let raw = apply(&empty_answer("accepted-1"), &Transcript::default(), Format::Txt, "one two\n").unwrap().raw;
+        assert_eq!(said(&raw).text(), "one two");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused() {
+        let of = |format, text| apply(b"{}", &Transcript::default(), format, text).unwrap_err();
+        assert_eq!(of(Format::Txt, " \n"), Unusable::Empty);
+        assert_eq!(of(Format::Srt, "no times"), Unusable::NoCues);
+        assert!(matches!(of(Format::Json, "{\"a\":1}"), Unusable::NoResult(_)));
+        assert_eq!(of(Format::Md, "text"), Unusable::Format("md"));
+        let json =
+            format!("{},\"scribed\":{{\"program\":\"scribed 1\"}}}}", CAPTURED.trim_end().strip_suffix('}').unwrap());
+        let raw = apply(b"{}", &Transcript::default(), Format::Json, &json).unwrap().raw;
+        assert_eq!(serde_json::from_slice::<Value>(&raw).unwrap(), serde_json::from_str::<Value>(CAPTURED).unwrap());
+    }
+}

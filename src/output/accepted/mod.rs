@@ -1,0 +1,151 @@
+//! Texts that people accepted in place of what was recognised: kept in the state directory, and put into results. A text
+//! is never changed: another one of the same job has a file of its own.
+
+mod align;
+mod apply;
+mod cues;
+mod matching;
+
+pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
+
+use crate::domain::format::Format;
+use crate::domain::job::JobKey;
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::output_text::AcceptedText;
+use crate::durable_file::{self, Durability};
+use crate::permission_errors::{describe_error, explain_state_at};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// The longest text that is accepted, in bytes.
+pub const LONGEST_TEXT: u64 = 64 << 20;
+
+/// The folder of accepted texts.
+#[derive(Debug, Clone)]
+pub struct AcceptedTexts {
+    dir: PathBuf,
+}
+
+/// What a file contains.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptText {
+    pub format: Format,
+    /// Milliseconds since 1970.
+    pub at: Timestamp,
+    /// The user who accepted it.
+    pub by: String,
+    pub source: String,
+    /// The recording's path below the source; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// The accepted file, unchanged.
+    pub text: String,
+}
+
+/// Why an accepted text cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the accepted text {} cannot be read: {}; `scribed accept` the file again, or take it back with --undo", file.display(), describe_error(source, file))]
+pub struct TextError {
+    file: PathBuf,
+    source: io::Error,
+}
+
+impl AcceptedTexts {
+    /// Returns the texts in `dir`, which is created when the first is kept.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Keeps a text; durable when it returns. Only the owner may read the file. Blocks.
+    ///
+    /// # Errors
+    /// An error of the file system.
+    pub fn save(&self, job: &JobKey, text: &KeptText) -> io::Result<()> {
+        let file = self.file(job, &Hash::of(text.text.as_bytes()));
+        let write = || {
+            let folder = durable_file::folder_of(&file)?;
+            fs::create_dir_all(folder)?;
+            durable_file::replace(&file, &serde_json::to_vec(text)?, Durability::Synced)?;
+            durable_file::sync(&self.dir)?;
+            durable_file::sync(durable_file::folder_of(&self.dir)?)
+        };
+        write().map_err(explain_state_at(&file))
+    }
+
+    /// Returns a text that a job has. Blocks.
+    ///
+    /// # Errors
+    /// [`TextError`], also if the file has another text.
+    pub fn open(&self, job: &JobKey, accepted: &AcceptedText) -> Result<KeptText, TextError> {
+        let file = self.file(job, &accepted.hash);
+        let read = || {
+            let text: KeptText = serde_json::from_slice(&fs::read(&file)?)?;
+            match Hash::of(text.text.as_bytes()) == accepted.hash {
+                true => Ok(text),
+                false => Err(io::Error::new(io::ErrorKind::InvalidData, "it has another text than was accepted")),
+            }
+        };
+        read().map_err(|source| TextError { file, source })
+    }
+
+    /// Removes a text for good; nothing if there is none. Blocks.
+    ///
+    /// # Errors
+    /// An error of the file system.
+    pub fn remove(&self, job: &JobKey, hash: &Hash) -> io::Result<()> {
+        let file = self.file(job, hash);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(explain_state_at(&file)),
+        }
+    }
+
+    /// Returns the file of a text: named after the job, which keeps its name when the queue is lost, and the content.
+    fn file(&self, job: &JobKey, hash: &Hash) -> PathBuf {
+        let tag: String = job.tag().0.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.dir.join(&tag[..2]).join(format!("{tag}.{}.json", &hash.to_string()[..16]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::Output;
+    use crate::domain::names::{SourceName, TranscriptionId};
+    use crate::domain::path::RelPath;
+
+    #[test]
+    fn a_text_comes_back_as_it_was_accepted_and_damage_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let texts = AcceptedTexts::new(dir.path().join("accepted"));
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("talk.wav") };
+        let hash = Hash::of(b"one two\n");
+        let accepted = AcceptedText {
+            format: Format::Txt,
+            hash,
+            output: Output { name: RelPath::new("talk.txt"), hash, at: None },
+            transcription: TranscriptionId::new("t"),
+            at: Timestamp(5),
+            by: "ada".to_owned(),
+            written: None,
+        };
+        assert!(texts.open(&key, &accepted).is_err());
+        let text = KeptText {
+            format: Format::Txt,
+            at: Timestamp(5),
+            by: "ada".to_owned(),
+            source: "s".to_owned(),
+            path: "talk.wav".to_owned(),
+            text: "one two\n".to_owned(),
+        };
+        texts.save(&key, &text).unwrap();
+        assert_eq!(texts.open(&key, &accepted).unwrap(), text);
+        let file = texts.file(&key, &hash);
+        fs::write(&file, fs::read_to_string(&file).unwrap().replace("one", "six")).unwrap();
+        assert!(texts.open(&key, &accepted).unwrap_err().to_string().contains("another text"));
+        texts.remove(&key, &hash).unwrap();
+        texts.remove(&key, &hash).unwrap();
+        assert!(!file.exists());
+    }
+}

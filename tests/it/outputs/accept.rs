@@ -1,0 +1,231 @@
+//! `scribed accept`: a file that a person corrected, or made otherwise, is the text of its recording.
+
+use crate::support::bed::{Bed, Ran};
+use crate::support::config::Config;
+use crate::support::stub::{Endpoint, Stub};
+use serde_json::Value;
+use std::fs;
+
+fn written(stub: &Stub) -> Bed {
+    let bed = Config::of(stub).inbox("").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    bed
+}
+
+fn read(bed: &Bed, name: &str) -> String {
+    fs::read_to_string(bed.path("inbox").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn bought(stub: &Stub) -> usize {
+    stub.book().moments(Endpoint::Create).len()
+}
+
+fn accept(bed: &Bed, arguments: &[&str]) -> Ran {
+    let ran = bed.run([&["accept", "--json"], arguments].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+fn edited(bed: &Bed) -> usize {
+    bed.run(["jobs", "--edited", "--json"]).objects().len()
+}
+
+#[test]
+fn an_accepted_text_makes_the_other_outputs_and_no_later_result_replaces_it() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let text = read(&bed, "talk.en.txt").replace("said", "really said");
+    fs::write(bed.path("inbox/talk.en.txt"), &text).unwrap();
+    assert_eq!(edited(&bed), 1);
+    let ran = accept(&bed, &["inbox/talk.en.txt"]).last_object();
+    assert_eq!((ran["accepted"]["format"].as_str(), ran["instead_of_purchase"].as_bool()), (Some("txt"), Some(false)));
+    assert!(ran["note"].as_str().unwrap().contains("1 of "), "{ran}");
+    assert_eq!(edited(&bed), 0, "it counts as unedited");
+    let ran = bed.run(["render", "--json"]);
+    assert_eq!((ran.code, ran.last_object()["replaced"].as_u64()), (0, Some(3)), "{ran:?}");
+    for name in ["talk.en.srt", "talk.en.vtt", "talk.en.json"] {
+        assert!(read(&bed, name).replace('\n', " ").contains("really said"), "{name}: {}", read(&bed, name));
+    }
+    assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text.clone(), 1));
+    assert_eq!(bed.run(["render", "--json"]).last_object()["unchanged"], 1);
+    // Another result goes beside it.
+    let ran = bed.run(["retry", "--fresh", "--pay-again", "inbox/talk.wav"]);
+    assert!(ran.code == 0 && ran.stdout.contains("another name"), "{ran:?}");
+    bed.once(0);
+    assert_eq!(read(&bed, "talk.en.txt"), text);
+    assert!(!read(&bed, "talk.wav.en.txt").contains("really"), "the new result");
+    let ran = bed.run(["render", "--prune", "--json"]);
+    assert_eq!((ran.code, read(&bed, "talk.en.txt")), (0, text), "{ran:?}");
+}
+
+#[test]
+fn accepted_captions_keep_their_times_in_the_other_formats() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let srt = "1\n00:00:00,100 --> 00:00:00,900\nput right\nby hand\n";
+    fs::write(bed.path("inbox/talk.en.srt"), srt).unwrap();
+    accept(&bed, &["inbox/talk.en.srt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let vtt = read(&bed, "talk.en.vtt");
+    assert!(vtt.contains("00:00:00.100 --> 00:00:00.900\nput right\nby hand\n"), "{vtt}");
+    assert_eq!((read(&bed, "talk.en.txt").as_str(), read(&bed, "talk.en.srt").as_str()), ("put right by hand\n", srt));
+    // It is moved neither by other names nor by another place, and a missing one is restored as it was accepted.
+    fs::remove_file(bed.path("inbox/talk.en.srt")).unwrap();
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert_eq!(read(&bed, "talk.en.srt"), srt);
+    let ran = accept(&bed, &["--undo", "inbox/talk.en.srt"]).last_object();
+    assert!(ran["accepted"].is_null(), "{ran}");
+    assert_eq!(edited(&bed), 1, "it is an edited file again");
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert!(read(&bed, "talk.en.txt").contains("What was said"), "as it was recognised");
+    assert_eq!((read(&bed, "talk.en.srt").as_str(), bought(&stub)), (srt, 1));
+    assert!(crate::support::bed::files(&bed.path("state/accepted")).is_empty());
+}
+
+#[test]
+fn a_recording_with_an_accepted_transcript_is_not_bought_unless_a_person_asks() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("existing = \"transcribe\"\nhold = \"20ms\"").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    let srt = "1\n00:00:01,000 --> 00:00:02,000\nfrom an earlier project\n";
+    fs::write(bed.path("inbox/talk.srt"), srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.srt"]).last_object();
+    assert_eq!((ran["stage"].as_str(), ran["instead_of_purchase"].as_bool()), (Some("written"), Some(true)), "{ran}");
+    bed.once(0);
+    // The same content with another date is the same recording.
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    bed.once(0);
+    assert_eq!((bought(&stub), bed.jobs()["talk.wav"]["stage"].as_str()), (0, Some("written")));
+    let cost = bed.run(["cost", "--json"]);
+    assert_eq!(cost.code, 0, "{cost:?}");
+    assert_eq!(bed.run(["verify", "--json"]).last_object()["unchanged"], 1);
+    let ran = bed.run(["render", "--json"]);
+    assert_eq!((ran.code, ran.last_object()["written"].as_u64()), (0, Some(3)), "{ran:?}");
+    assert_eq!((read(&bed, "talk.txt").as_str(), read(&bed, "talk.srt").as_str()), ("from an earlier project\n", srt));
+    assert_eq!(bed.run(["retry", "--fresh", "inbox/talk.wav"]).code, 0);
+    bed.once(0);
+    assert_eq!((bought(&stub), read(&bed, "talk.srt").as_str()), (1, srt));
+}
+
+#[test]
+fn an_undone_acceptance_makes_the_recording_new() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    fs::write(bed.path("inbox/talk.txt"), "from an earlier project\n").unwrap();
+    accept(&bed, &["inbox/talk.txt"]);
+    bed.once(0);
+    assert_eq!(bought(&stub), 0);
+    let ran = bed.run(["render", "--json"]);
+    assert_eq!((ran.code, ran.last_object()["written"].as_u64()), (0, Some(0)), "a text alone has no times: {ran:?}");
+    accept(&bed, &["--undo", "inbox/talk.txt"]);
+    bed.once(0);
+    assert_eq!((bought(&stub), read(&bed, "talk.txt").as_str()), (1, "from an earlier project\n"));
+}
+
+#[test]
+fn what_is_no_text_of_a_recording_is_refused() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    fs::write(bed.path("inbox/stranger.txt"), "words\n").unwrap();
+    fs::write(bed.path("inbox/talk.en.srt"), "no times\n").unwrap();
+    fs::write(bed.path("inbox/talk.md"), "words\n").unwrap();
+    fs::write(bed.path("inbox/talk.en.vtt"), [0xff, 0xfe, 0x00]).unwrap();
+    let long = fs::File::create(bed.path("inbox/talk.en.ttml")).unwrap();
+    long.set_len((64 << 20) + 1).unwrap();
+    fs::write(bed.path("inbox/talk.en.json"), "{}").unwrap();
+    fs::write(bed.path("inbox/talk.wav.txt"), "\n \n").unwrap();
+    for (path, words) in [
+        ("inbox/talk.en.ttml", "is too long"),
+        ("inbox/talk.en.json", "is not the JSON of a transcription"),
+        ("inbox/talk.wav.txt", "is empty"),
+        ("inbox/stranger.txt", "--job"),
+        ("inbox/talk.en.srt", "no captions with times"),
+        ("inbox/talk.md", "txt, srt, vtt, ass, ttml and json"),
+        ("inbox/talk.en.vtt", "UTF-8"),
+        ("inbox/talk.srt", "cannot be read"),
+    ] {
+        let ran = bed.run(["accept", path]);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{path}: {ran:?}");
+    }
+    let ran = bed.run(["accept", "--undo", "inbox/talk.en.txt"]);
+    assert!(ran.code == 1 && ran.stderr.contains("is not accepted"), "{ran:?}");
+    fs::remove_file(bed.path("inbox/talk.en.ttml")).unwrap();
+    accept(&bed, &["--job", "inbox/talk.wav", "inbox/stranger.txt"]);
+    let job = &bed.jobs()["talk.wav"];
+    assert_eq!(job["accepted"]["output"], Value::from("stranger.txt"), "{job}");
+}
+
+/// What a person accepted stays through everything that writes outputs.
+#[test]
+fn an_accepted_text_survives_repairs_retries_and_other_settings() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let text = read(&bed, "talk.en.txt").replace("said", "truly said");
+    fs::write(bed.path("inbox/talk.en.txt"), &text).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let srt = read(&bed, "talk.en.srt");
+    for name in ["talk.en.txt", "talk.en.srt"] {
+        fs::remove_file(bed.path("inbox").join(name)).unwrap();
+    }
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert_eq!((read(&bed, "talk.en.txt"), read(&bed, "talk.en.srt")), (text.clone(), srt));
+    let ran = bed.run(["retry", "--fresh", "inbox/talk.wav"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    bed.once(0);
+    assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text.clone(), 1));
+    let template = "[template.t]\nsubtitles_config = { maximum_characters_per_row = 9 }";
+    let lines = "template = \"t\"\nname_as = \"{{ stem }}.{{ ext }}\"\noutputs = [\"txt\", \"srt\", \"docx\"]";
+    bed.configure(&Config::of(&stub).section(template).inbox(lines));
+    let ran = bed.run(["render", "--prune", "--restore", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((read(&bed, "talk.en.txt"), bought(&stub)), (text, 1), "where it was accepted: {ran:?}");
+    assert!(read(&bed, "talk.srt").replace('\n', " ").contains("truly"), "{}", read(&bed, "talk.srt"));
+    assert!(bed.path("inbox/talk.docx").exists());
+    // The text is kept with its date and its person.
+    let accepted = bed.jobs()["talk.wav"]["accepted"].clone();
+    assert!(accepted["at"].is_string() && accepted["by"].is_string(), "{accepted}");
+    let shown = bed.run(["show", "inbox/talk.wav"]);
+    assert!(shown.stdout.contains("it is the text of the job"), "{shown:?}");
+}
+
+/// What an accepted file contains is text in every output.
+#[test]
+fn a_hostile_accepted_file_injects_nothing() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("outputs = [\"txt\", \"srt\", \"vtt\", \"ass\", \"ttml\", \"html\"]").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let text = "What <script>alert(1)</script> 00:00:01.000 --> 00:00:02.000 {\\b1} & \u{202e}said\u{0} here\n";
+    fs::write(bed.path("inbox/talk.en.txt"), text).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!(read(&bed, "talk.en.txt"), text, "as the person wrote it");
+    for name in ["talk.en.html", "talk.en.ttml", "talk.en.vtt"] {
+        let output = read(&bed, name);
+        assert!(!output.contains("<script>alert") && !output.contains('\0'), "{name}: {output}");
+    }
+    let checked = bed.run(["captions", "check", "--json", "inbox/talk.en.srt", "inbox/talk.en.vtt"]);
+    assert!(!checked.stdout.contains("cannot be read"), "{checked:?}");
+    // Text that looks like times gives no cue of its own.
+    let cues = |name: &str| read(&bed, name).lines().filter(|line| line.contains(" --> ")).count();
+    assert_eq!(cues("talk.en.srt"), cues("talk.en.vtt"));
+}
+
+/// Killed while the text is kept, the command can be repeated.
+#[test]
+fn an_interrupted_acceptance_is_repeated() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    fs::write(bed.path("inbox/talk.en.txt"), "all of it by hand\n").unwrap();
+    let mut command = bed.command(["accept", "inbox/talk.en.txt"]);
+    command.env("SCRIBED_CRASH_AT", "accepted-kept");
+    assert_eq!(crate::support::bed::Running::start(command).wait().code, -9);
+    assert_eq!(edited(&bed), 1, "nothing is accepted yet");
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!((edited(&bed), bed.run(["render"]).code), (0, 0));
+    assert!(read(&bed, "talk.en.srt").contains("all of it by hand"));
+}
