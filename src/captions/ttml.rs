@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Formats the cues as an IMSC 1.1 text profile document. `language`: a BCP 47 code; empty in the file if not known, as
-/// TTML has it for that.
-pub fn ttml(cues: &[Cue], language: Option<&str>) -> String {
-    let mut file = head(cues, language);
+/// TTML has it for that. `notes` become the description of the document, which nobody shows.
+pub fn ttml(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+    let mut file = head(cues, language, notes);
     for cue in cues {
         let rows: Vec<String> = cue.rows.iter().map(|row| escape_markup(row)).collect();
         let (begin, end) = (time(cue.start, '.'), time(cue.end, '.'));
@@ -21,13 +21,17 @@ pub fn ttml(cues: &[Cue], language: Option<&str>) -> String {
     file
 }
 
-fn head(cues: &[Cue], language: Option<&str>) -> String {
+fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
     let language = escape_markup(language.unwrap_or_default());
     let speakers: BTreeSet<u32> = cues.iter().filter_map(|cue| cue.speaker).collect();
     let agents: String = speakers.into_iter().map(agent).collect();
-    let metadata = match agents.is_empty() {
+    let description = match notes.is_empty() {
         true => String::new(),
-        false => format!("    <metadata>\n{agents}    </metadata>\n"),
+        false => format!("      <ttm:desc>{}</ttm:desc>\n", escape_markup(&notes.join("; "))),
+    };
+    let metadata = match agents.is_empty() && description.is_empty() {
+        true => String::new(),
+        false => format!("    <metadata>\n{description}{agents}    </metadata>\n"),
     };
     format!(
         r##"<?xml version="1.0" encoding="UTF-8"?>

@@ -177,6 +177,7 @@ impl HarvestFolder {
             content_hash: content.unwrap_or_default(),
             created: record.created_at.clone().unwrap_or_default(),
             program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
+            transcript: None,
         }
     }
 

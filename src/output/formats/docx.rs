@@ -1,9 +1,9 @@
 //! A document for word processors (ECMA-376, Office Open XML): the least that is valid, so that the same result gives
 //! the same bytes.
 
-use super::Finished;
 use super::document::{Document, document};
 use super::lines::clock;
+use super::{Finished, notes};
 use crate::captions::markup::escape_markup;
 use std::io::{Cursor, Write as _};
 use zip::write::SimpleFileOptions;
@@ -84,11 +84,15 @@ fn package(parts: &[(&str, String)]) -> zip::result::ZipResult<Vec<u8>> {
 fn properties(title: &str, result: &Finished) -> String {
     let (title, made_by) = (escape_markup(title), escape_markup(&result.made_by.program));
     let language = escape_markup(result.language.unwrap_or_default());
+    let description = match notes(result) {
+        notes if notes.is_empty() => String::new(),
+        notes => format!("<dc:description>{}</dc:description>", escape_markup(&notes.join("; "))),
+    };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n\
          <cp:coreProperties xmlns:cp=\"http://schemas.openxmlformats.org/package/2006/metadata/core-properties\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>{title}</dc:title><dc:creator>{made_by}</dc:creator>\
-         <dc:language>{language}</dc:language></cp:coreProperties>"
+         {description}<dc:language>{language}</dc:language></cp:coreProperties>"
     )
 }
 
