@@ -1,7 +1,7 @@
 //! Timed text: IMSC 1.1 text profile (W3C IMSC 1.1).
 
 use super::cue::{Cue, time};
-use super::markup::escape_markup;
+use super::markup::{escape_markup, is_right_to_left};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -22,6 +22,7 @@ pub fn ttml(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
 }
 
 fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+    let direction = if language.is_some_and(is_right_to_left) { " tts:direction=\"rtl\"" } else { "" };
     let language = escape_markup(language.unwrap_or_default());
     let speakers: BTreeSet<u32> = cues.iter().filter_map(|cue| cue.speaker).collect();
     let agents: String = speakers.into_iter().map(agent).collect();
@@ -38,7 +39,7 @@ fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" xmlns:tts="http://www.w3.org/ns/ttml#styling" xmlns:ttm="http://www.w3.org/ns/ttml#metadata" xml:lang="{language}" ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text" ttp:timeBase="media" ttp:cellResolution="32 15">
   <head>
 {metadata}    <styling>
-      <style xml:id="caption" tts:color="white" tts:backgroundColor="#000000c0" tts:fontFamily="proportionalSansSerif" tts:fontSize="100%" tts:lineHeight="125%" tts:textAlign="center"/>
+      <style xml:id="caption" tts:color="white" tts:backgroundColor="#000000c0" tts:fontFamily="proportionalSansSerif" tts:fontSize="100%" tts:lineHeight="125%" tts:textAlign="center"{direction}/>
     </styling>
     <layout>
       <region xml:id="bottom" tts:origin="10% 70%" tts:extent="80% 20%" tts:displayAlign="after" tts:showBackground="whenActive"/>

@@ -5,7 +5,7 @@ use super::document::{Document, SpeakerSection, document};
 use super::lines::clock;
 use super::table_rows::rounded;
 use super::{Finished, notes};
-use crate::captions::markup::escape_markup;
+use crate::captions::markup::{escape_markup, is_right_to_left};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -46,6 +46,7 @@ pub(super) fn html(result: &Finished) -> String {
 
 fn page(title: &str, result: &Finished, body: &str) -> String {
     let language = result.language;
+    let direction = if language.is_some_and(is_right_to_left) { " dir=\"rtl\"" } else { "" };
     let description = match notes(result) {
         notes if notes.is_empty() => String::new(),
         notes => format!(
@@ -58,7 +59,7 @@ fn page(title: &str, result: &Finished, body: &str) -> String {
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     format!(
         "<!DOCTYPE html>\n\
-         <html lang=\"{language}\">\n\
+         <html lang=\"{language}\"{direction}>\n\
          <head>\n\
          <meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; media-src 'self' file:; style-src \

@@ -223,6 +223,24 @@ fn a_translation_without_times_is_written_where_none_are_needed() {
     assert_eq!(outputs["fr.srt"], b"1\n00:00:01,000 --> 00:00:02,000\nBonjour !\n", "the service's own");
 }
 
+/// Pages and documents of languages that are written from right to left have that direction.
+#[test]
+fn arabic_is_written_from_right_to_left() {
+    let mut answer = rich();
+    let of = |answer: &Value, format: Format| rendered(answer, &[format]).outputs.remove(0).bytes;
+    let text = |answer: &Value, format: Format| String::from_utf8(of(answer, format)).unwrap();
+    assert!(!text(&answer, Format::Html).contains("dir=\"rtl\"") && !text(&answer, Format::Ttml).contains("rtl"));
+    answer["result"]["transcription"]["languages"] = json!(["ar"]);
+    answer["result"]["transcription"]["utterances"][0]["text"] = json!("مرحبا بالعالم (1).");
+    assert!(text(&answer, Format::Html).contains("<html lang=\"ar\" dir=\"rtl\">"));
+    assert!(text(&answer, Format::Ttml).contains(" tts:direction=\"rtl\"/>"));
+    let docx = of(&answer, Format::Docx);
+    let mut package = zip::ZipArchive::new(std::io::Cursor::new(docx)).unwrap();
+    let mut document = String::new();
+    std::io::Read::read_to_string(&mut package.by_name("word/document.xml").unwrap(), &mut document).unwrap();
+    assert!(document.contains("<w:bidi/>") && document.contains("<w:rPr><w:rtl/></w:rPr>"), "{document}");
+}
+
 /// Returns the paths of all values; of a list, only those of its first two elements.
 fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     if !at.is_empty() {

@@ -18,8 +18,8 @@ fn one_fails(asked: &Asked<'_>, _book: &mut Book) -> Act {
 
 /// Two state directories for the same folder: `jobs.toml` and `other.toml`.
 fn bed(stub: &Stub) -> Bed {
-    let bed = Config::of(stub).inbox("").section("[state]\nstore = \"one\"").bed();
-    let other = Config::of(stub).inbox("").section("[state]\nstore = \"two\"");
+    let bed = Config::of(stub).inbox("").section("[state]\nstore = \"sled:one\"").bed();
+    let other = Config::of(stub).inbox("").section("[state]\nstore = \"sled:two\"");
     fs::write(bed.path("other.toml"), other.to_string()).unwrap();
     for (name, content) in
         [("a.wav", "one"), ("b.wav", "two"), ("copy.wav", "two"), ("bad.wav", "three"), ("c.wav", "4")]
