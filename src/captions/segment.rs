@@ -77,7 +77,8 @@ impl Candidate {
         let wanted = layout.wanted_time(self.rows.units, self.words);
         let room = next.saturating_sub(self.start).saturating_sub(millis(layout.gap.minimum));
         let missing = wanted.saturating_sub(room);
-        let hurry = if missing == 0 { 0 } else { 60 + missing * 400 / wanted.max(1) };
+        let e = |n: &str, d: u64| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d);
+        let hurry = if missing == 0 { 0 } else { e("HB", 60) + missing * e("HM", 400) / wanted.max(1) };
         let lone = self.pieces == 1 && last.after > Boundary::Sentence && last.is_word();
         let short = self.rows.units < layout.row_limit() / 3 && last.after > Boundary::Clause;
         EACH_CUE + break_after + hurry + if lone { 150 } else { 0 } + if short { 80 } else { 0 }
