@@ -12,6 +12,10 @@ use std::fmt::Write as _;
 /// The deepest nesting that is kept; readers refuse values that are nested more than 128 times.
 const MAX_DEPTH: usize = 100;
 
+/// The longest answer that is looked at for a result of the first version, in bytes: it takes many times its length in
+/// memory. Ten hours of speech have less.
+const MAX_FIRST_VERSION: usize = 16 << 20;
+
 /// Reads an answer.
 ///
 /// # Errors
@@ -27,12 +31,9 @@ pub fn read<T: DeserializeOwned>(raw: &[u8]) -> serde_json::Result<T> {
 /// Returns an answer with a result of the first version as one of the second version; any other text as it is. The
 /// result is under `result`, under `payload` (as webhooks send it), or is the answer itself.
 fn in_second_version(raw: &[u8]) -> Cow<'_, [u8]> {
-    const MARK: &[u8] = b"\"prediction";
-    let has_mark = raw.windows(MARK.len()).any(|window| window == MARK);
-    has_mark
-        .then(|| upgraded(&readable(&String::from_utf8_lossy(raw))))
-        .flatten()
-        .map_or(Cow::Borrowed(raw), Cow::Owned)
+    let may_be_old = raw.len() <= MAX_FIRST_VERSION && memchr::memmem::find(raw, b"\"prediction").is_some();
+    let old = may_be_old.then(|| upgraded(&readable(&String::from_utf8_lossy(raw)))).flatten();
+    old.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
 fn upgraded(answer: &str) -> Option<Vec<u8>> {
