@@ -127,7 +127,7 @@ fn a_folder_or_a_link_under_the_name_of_any_output_stays_and_the_output_takes_an
     }
     assert_eq!(fs::read_to_string(&treasure).unwrap(), "outside");
     assert!(!other.path("inbox/nowhere").exists());
-    let plain = |entry: &fs::DirEntry| entry.file_type().unwrap().is_file();
+    let plain = |entry: &fs::DirEntry| entry.file_type().unwrap().is_file() && entry.file_name() != MARKER;
     let entries = fs::read_dir(other.path("inbox")).unwrap().map(Result::unwrap).filter(plain);
     let names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
     let outputs = names.iter().filter(|name| name.starts_with("talk.wav.")).count();
