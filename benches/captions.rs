@@ -1,13 +1,14 @@
 //! Counts how many captions keep each published rule: `cargo bench --bench captions -- FOLDER…`. Each folder contains
-//! results as scribed writes them (`*.json`). Three ways of laying them out are compared: by the profile, as the
-//! embedded service does, and plainly, with one cue for each utterance, filled line by line. Without a folder it reads
-//! the two captured answers in `tests/data`.
+//! results as services send them or scribed writes them (`*.json`). Four ways are compared: laid out by the profile, laid
+//! out as the embedded service does, the subtitles that the service sent, in those results that have them, and plainly:
+//! one cue for each utterance, filled line by line. Without a folder it reads the two captured answers in `tests/data`.
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result};
 use scribed::captions::{
     CaptionFile, CaptionFormat, CaptionRule, CaptionRules, Cue, Layout, Profile, check, lay_out, srt,
 };
+use scribed::domain::format::Format;
 use scribed::domain::transcript::{Transcript, Utterance};
 use scribed::wire::record::Record;
 use scribed::wire::result::Spoken;
@@ -23,17 +24,46 @@ fn main() -> Result<()> {
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
     let captured = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/service");
     let folders = if folders.is_empty() { vec![captured] } else { folders };
-    let mut transcripts = Vec::new();
+    let mut samples = Vec::new();
     for path in folders.iter().map(|folder| results(folder)).collect::<Result<Vec<_>>>()?.concat() {
-        transcripts.push(transcript(&path).with_context(|| path.display().to_string())?);
+        samples.push(Sample::read(&path).with_context(|| path.display().to_string())?);
     }
-    let words: usize = transcripts.iter().map(|t| t.text().split_whitespace().count()).sum();
-    println!("{} results, {words} words\n", transcripts.len());
+    samples.retain(|sample| !sample.transcript.utterances.is_empty());
+    let words: usize = samples.iter().map(|sample| sample.transcript.text().split_whitespace().count()).sum();
+    let with_own = samples.iter().filter(|sample| sample.own.is_some()).count();
+    println!("{} results, {words} words; {with_own} have subtitles of the service\n", samples.len());
     for profile in PROFILES {
-        table(profile, &transcripts);
+        table(profile, &samples);
     }
-    speed(&transcripts);
+    speed(&samples);
     Ok(())
+}
+
+/// A result.
+struct Sample {
+    transcript: Transcript,
+    /// The subtitles that the service sent.
+    own: Option<CaptionFile>,
+}
+
+impl Sample {
+    fn read(path: &Path) -> Result<Self> {
+        let record: Record<Spoken, Value> = Record::of_kept(&std::fs::read(path)?)?;
+        let read = record.result.unwrap_or_default().transcription.unwrap_or_default();
+        let format = |format: &Format| if *format == Format::Vtt { CaptionFormat::Vtt } else { CaptionFormat::Srt };
+        let own = read.subtitles_by_format().first();
+        let own = own.map(|(kind, text)| CaptionFile::parse(text.as_bytes(), Some(format(kind))));
+        Ok(Self { transcript: read.transcript().clone(), own })
+    }
+
+    fn language(&self) -> &str {
+        self.transcript.languages.first().map_or("", String::as_str)
+    }
+
+    /// What cues of it are as a file.
+    fn file(&self, lay_out: impl Fn(&Transcript) -> Vec<Cue>) -> Option<CaptionFile> {
+        Some(CaptionFile::parse(srt(&lay_out(&self.transcript)).as_bytes(), Some(CaptionFormat::Srt)))
+    }
 }
 
 fn results(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -42,12 +72,6 @@ fn results(folder: &Path) -> Result<Vec<PathBuf>> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     Ok(paths)
-}
-
-fn transcript(path: &Path) -> Result<Transcript> {
-    let record: Record<Spoken, Value> = serde_json::from_slice(&std::fs::read(path)?)?;
-    let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
-    Ok(transcription.transcript().clone())
 }
 
 /// The cues of all transcripts, and how many of them break each rule.
@@ -59,11 +83,13 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(transcripts: &[Transcript], rules: &Layout, cues: impl Fn(&Transcript) -> Vec<Cue>) -> Self {
+    fn of(samples: &[Sample], profile: Profile, file: impl Fn(&Sample, &Layout) -> Option<CaptionFile>) -> Self {
         let mut counts = Self::default();
-        for transcript in transcripts {
-            let file = CaptionFile::parse(srt(&cues(transcript)).as_bytes(), Some(CaptionFormat::Srt));
-            counts.add(&file, rules);
+        for sample in samples {
+            let layout = CaptionRules::of(profile).layout(sample.language());
+            if let Some(file) = file(sample, &layout) {
+                counts.add(&file, &layout);
+            }
         }
         counts
     }
@@ -83,21 +109,24 @@ impl Counts {
 }
 
 fn percent(part: usize, whole: usize) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+    if whole == 0 {
+        return "–".to_owned();
+    }
+    format!("{:.1} %", 100.0 * part as f64 / whole as f64)
 }
 
-fn table(profile: Profile, transcripts: &[Transcript]) {
-    let layout = CaptionRules::of(profile).layout("en");
+fn table(profile: Profile, samples: &[Sample]) {
     let ways = [
-        Counts::of(transcripts, &layout, |transcript| lay_out(transcript, &layout)),
-        Counts::of(transcripts, &layout, |transcript| lay_out(transcript, &Layout::default())),
-        Counts::of(transcripts, &layout, plain),
+        Counts::of(samples, profile, |sample, layout| sample.file(|transcript| lay_out(transcript, layout))),
+        Counts::of(samples, profile, |sample, _| sample.file(|transcript| lay_out(transcript, &Layout::default()))),
+        Counts::of(samples, profile, |sample, _| sample.own.clone()),
+        Counts::of(samples, profile, |sample, _| sample.file(plain)),
     ];
     println!(
-        "| {}: share of cues that keep the rule | by the profile | embedded service | one cue an utterance |",
+        "| {}: share of cues that keep the rule | by the profile | embedded service | sent by the service | one cue an utterance |",
         profile.name()
     );
-    println!("|---|---|---|---|");
+    println!("|---|---|---|---|---|");
     let row = |name: &str, cell: &dyn Fn(&Counts) -> String| {
         println!("| {name} | {} |", ways.iter().map(cell).collect::<Vec<_>>().join(" | "));
     };
@@ -128,13 +157,13 @@ fn plain_cue(utterance: &Utterance) -> Cue {
 }
 
 /// How long the layouts take.
-fn speed(transcripts: &[Transcript]) {
+fn speed(samples: &[Sample]) {
     const TIMES: u32 = 200;
     for (name, layout) in [("embedded service", Layout::default()), ("netflix", Profile::Netflix.layout("en"))] {
         let begun = Instant::now();
         let mut cues = 0;
         for _ in 0..TIMES {
-            cues += transcripts.iter().map(|transcript| lay_out(transcript, &layout).len()).sum::<usize>();
+            cues += samples.iter().map(|sample| lay_out(&sample.transcript, &layout).len()).sum::<usize>();
         }
         println!("layout of {name}: {:.2} µs a cue", begun.elapsed().as_secs_f64() * 1e6 / cues.max(1) as f64);
     }

@@ -6,11 +6,12 @@
 #   deploy/install.sh           what is needed to build and run
 #   deploy/install.sh --demo    and recorded speech to try it with
 #   deploy/install.sh --tests   and what the tests need
+#   deploy/install.sh --pages   and what .ci/run looks at pages with: LibreOffice and Chromium
 set -euo pipefail
 
 packages=(build-essential ca-certificates ffmpeg libpocketsphinx3 pocketsphinx-en-us)
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0"; }
 
 for argument in "$@"; do
     case "$argument" in
@@ -23,6 +24,7 @@ for argument in "$@"; do
             command -v node >/dev/null || packages+=(nodejs)
             command -v npm >/dev/null || packages+=(npm)
             ;;
+        --pages) packages+=(chromium chromium-driver libreoffice-writer-nogui poppler-utils) ;;
         -h | --help) usage; exit 0 ;;
         *) echo "install.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
     esac

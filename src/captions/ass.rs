@@ -4,11 +4,13 @@ use super::cue::Cue;
 use std::fmt::Write as _;
 
 /// Formats the cues as an ASS script; a speaker's name is in the name field of each line. From ten hours on, the hours
-/// have more digits than the format has, and renderers read them.
-pub fn ass(cues: &[Cue], language: Option<&str>) -> String {
+/// have more digits than the format has, and renderers read them. `notes` become comments that nobody shows.
+pub fn ass(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+    let notes: String = notes.iter().map(|note| format!("; {}\n", plain(note))).collect();
     let language = language.map_or(String::new(), |code| format!("Language: {}\n", plain(code)));
     let mut file = format!(
         "[Script Info]\n\
+         {notes}\
          Title: Transcript\n\
          ScriptType: v4.00+\n\
          {language}\
@@ -67,6 +69,6 @@ mod tests {
     fn every_cue_is_shown_for_a_hundredth_at_least() {
         let at = std::time::Duration::from_millis;
         let cue = Cue { start: at(3_723_452), end: at(3_723_459), rows: vec!["a".into()], speaker: None };
-        assert!(ass(&[cue], None).ends_with("Dialogue: 0,1:02:03.45,1:02:03.46,Default,,0,0,0,,a\n"));
+        assert!(ass(&[cue], None, &[]).ends_with("Dialogue: 0,1:02:03.45,1:02:03.46,Default,,0,0,0,,a\n"));
     }
 }

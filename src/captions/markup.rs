@@ -22,3 +22,28 @@ fn is_xml_character(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     !is_control && u32::from(c) & 0xfffe != 0xfffe && !matches!(c, '\u{fdd0}'..='\u{fdef}')
 }
+
+/// Whether a language, by its code (BCP 47), is usually written from right to left.
+pub(crate) fn is_right_to_left(language: &str) -> bool {
+    const LANGUAGES: [&str; 11] = ["ar", "ckb", "dv", "fa", "he", "iw", "ps", "sd", "ug", "ur", "yi"];
+    let mut parts = language.split(['-', '_']);
+    let main = parts.next().unwrap_or_default().to_ascii_lowercase();
+    // A script that is named counts: Uzbek in Arabic letters, or Kurdish in Latin ones.
+    let script = parts.find(|part| part.len() == 4);
+    script.map_or(LANGUAGES.contains(&main.as_str()), |script| {
+        ["arab", "hebr", "thaa"].contains(&script.to_ascii_lowercase().as_str())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_direction_is_that_of_the_script() {
+        for (code, expected) in [("ar", true), ("he-IL", true), ("en", false), ("", false), ("uz-Arab", true)] {
+            assert_eq!(is_right_to_left(code), expected, "{code}");
+        }
+        assert!(!is_right_to_left("ar-Latn-EG"));
+    }
+}

@@ -70,6 +70,7 @@ impl Candidate {
     /// What it costs to show `cue` until `next`.
     fn cost(&self, cue: &[Piece], next: u64, is_last: bool, layout: &Layout) -> u64 {
         const EACH_CUE: u64 = 100;
+        const HURRY: u64 = 300;
         let Some(last) = cue.last() else { return 0 };
         let break_after = if is_last { 0 } else { break_cost(last.after) };
         let pause = next.saturating_sub(last.end);
@@ -77,7 +78,8 @@ impl Candidate {
         let wanted = layout.wanted_time(self.rows.units, self.words);
         let room = next.saturating_sub(self.start).saturating_sub(millis(layout.gap.minimum));
         let missing = wanted.saturating_sub(room);
-        let hurry = if missing == 0 { 0 } else { 60 + missing * 400 / wanted.max(1) };
+        // A break between two words costs less than a cue that cannot be read in time; one within a phrase costs more.
+        let hurry = if missing == 0 { 0 } else { HURRY + missing * 400 / wanted.max(1) };
         let lone = self.pieces == 1 && last.after > Boundary::Sentence && last.is_word();
         let short = self.rows.units < layout.row_limit() / 3 && last.after > Boundary::Clause;
         EACH_CUE + break_after + hurry + if lone { 150 } else { 0 } + if short { 80 } else { 0 }

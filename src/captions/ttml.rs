@@ -1,14 +1,14 @@
 //! Timed text: IMSC 1.1 text profile (W3C IMSC 1.1).
 
 use super::cue::{Cue, time};
-use super::markup::escape_markup;
+use super::markup::{escape_markup, is_right_to_left};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Formats the cues as an IMSC 1.1 text profile document. `language`: a BCP 47 code; empty in the file if not known, as
-/// TTML has it for that.
-pub fn ttml(cues: &[Cue], language: Option<&str>) -> String {
-    let mut file = head(cues, language);
+/// TTML has it for that. `notes` become the description of the document, which nobody shows.
+pub fn ttml(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+    let mut file = head(cues, language, notes);
     for cue in cues {
         let rows: Vec<String> = cue.rows.iter().map(|row| escape_markup(row)).collect();
         let (begin, end) = (time(cue.start, '.'), time(cue.end, '.'));
@@ -21,20 +21,25 @@ pub fn ttml(cues: &[Cue], language: Option<&str>) -> String {
     file
 }
 
-fn head(cues: &[Cue], language: Option<&str>) -> String {
+fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+    let direction = if language.is_some_and(is_right_to_left) { " tts:direction=\"rtl\"" } else { "" };
     let language = escape_markup(language.unwrap_or_default());
     let speakers: BTreeSet<u32> = cues.iter().filter_map(|cue| cue.speaker).collect();
     let agents: String = speakers.into_iter().map(agent).collect();
-    let metadata = match agents.is_empty() {
+    let description = match notes.is_empty() {
         true => String::new(),
-        false => format!("    <metadata>\n{agents}    </metadata>\n"),
+        false => format!("      <ttm:desc>{}</ttm:desc>\n", escape_markup(&notes.join("; "))),
+    };
+    let metadata = match agents.is_empty() && description.is_empty() {
+        true => String::new(),
+        false => format!("    <metadata>\n{description}{agents}    </metadata>\n"),
     };
     format!(
         r##"<?xml version="1.0" encoding="UTF-8"?>
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" xmlns:tts="http://www.w3.org/ns/ttml#styling" xmlns:ttm="http://www.w3.org/ns/ttml#metadata" xml:lang="{language}" ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text" ttp:timeBase="media" ttp:cellResolution="32 15">
   <head>
 {metadata}    <styling>
-      <style xml:id="caption" tts:color="white" tts:backgroundColor="#000000c0" tts:fontFamily="proportionalSansSerif" tts:fontSize="100%" tts:lineHeight="125%" tts:textAlign="center"/>
+      <style xml:id="caption" tts:color="white" tts:backgroundColor="#000000c0" tts:fontFamily="proportionalSansSerif" tts:fontSize="100%" tts:lineHeight="125%" tts:textAlign="center"{direction}/>
     </styling>
     <layout>
       <region xml:id="bottom" tts:origin="10% 70%" tts:extent="80% 20%" tts:displayAlign="after" tts:showBackground="whenActive"/>

@@ -17,6 +17,7 @@ use crate::wire::parameter_check::METADATA;
 use crate::wire::record::{Created, Record, Status};
 use crate::wire::result::{ResultBill, ResultHead, millis};
 use crate::wire::timestamps;
+use crate::wire::tolerant;
 use crate::wire::upload;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -210,15 +211,24 @@ enum Read {
 }
 
 fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
-    let record: Record<ResultHead, IgnoredAny> = parse(body)?;
+    let record = record_of_answer(body).map_err(|error| error.to_string())?;
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
     Ok(match (&record.status, &record.result) {
-        (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio(), took(&record)),
+        (Status::Done, Some(result)) if result.has_content() => Read::Done(result.audio(), took(&record)),
         (Status::Done, _) => Read::Other(RecordState::Pending("done, but without a result".to_owned())),
         (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at))),
         (other, _) => Read::Other(RecordState::Pending(printable(other.as_str().as_bytes(), 60))),
+    })
+}
+
+/// Reads the record of a transcription. One whose status is missing or no text, but that has a transcript, is done.
+fn record_of_answer(body: &[u8]) -> serde_json::Result<Record<ResultHead, IgnoredAny>> {
+    tolerant::read(body).or_else(|error| {
+        let has_transcript = |result: &ResultHead| result.has_transcription();
+        let kept = Record::of_kept(body).ok().filter(|kept| kept.result.as_ref().is_some_and(has_transcript));
+        kept.ok_or(error)
     })
 }
 
@@ -336,7 +346,7 @@ pub fn whole_page(body: &[u8]) -> Result<FullListPage, String> {
 /// # Errors
 /// Why it cannot be used, as text.
 pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
-    let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
+    let record: Record<ResultHead, IgnoredAny> = tolerant::read(raw).map_err(|error| error.to_string())?;
     let id = usable_id(&record.id).ok_or("it has no usable id")?;
     let created = record.created_at.as_deref().and_then(timestamps::parse);
     let has_result = record.result.is_some();
@@ -352,4 +362,81 @@ fn usable_id(id: &str) -> Option<TranscriptionId> {
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SAMPLES: [&str; 3] = [
+        include_str!("../../tests/data/samples/v2/job_done.captured_2023-12_early.json"),
+        include_str!("../../tests/data/samples/v2/job_done.vercel_fixture_2025.json"),
+        include_str!("../../tests/data/samples/v1/response.docs_migration.json"),
+    ];
+
+    fn read(body: &str) -> Result<RecordState, String> {
+        let id = TranscriptionId::new("t-1");
+        reading(&id, body.as_bytes().to_vec(), Timestamp(0)).map_err(|(why, _)| why)
+    }
+
+    fn is_done(body: &str) -> bool {
+        matches!(read(body), Ok(RecordState::Done { raw, .. }) if raw == body.as_bytes())
+    }
+
+    /// Returns the paths of all values; of a list, only those of its first element.
+    fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
+        found.push(at.to_owned());
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, inner)| paths(inner, &format!("{at}/{key}"), found)),
+            Value::Array(list) => list.iter().take(1).for_each(|inner| paths(inner, &format!("{at}/0"), found)),
+            _ => {}
+        }
+    }
+
+    /// The read that brings a result brings it whatever its details look like; it is kept as it was sent.
+    #[test]
+    fn a_paid_result_is_taken_whatever_its_details_are() {
+        const MARK: &str = "\"@@\"";
+        let deep = "[".repeat(500) + &"]".repeat(500);
+        let others = ["null", "\"\"", "[]", "{}", "7", "true", "1e999", "NaN", r#""\ud800""#, &deep];
+        for sample in SAMPLES {
+            let mut sample: Value = serde_json::from_str(sample).unwrap();
+            if !sample["id"].is_null() {
+                sample["id"] = json!("t-1");
+            }
+            assert!(is_done(&sample.to_string()));
+            let mut all = Vec::new();
+            paths(&sample, "", &mut all);
+            let is_detail = |path: &&String| !["", "/result", "/result/transcription"].contains(&path.as_str());
+            for path in all.iter().filter(is_detail) {
+                let mut marked = sample.clone();
+                *marked.pointer_mut(path).unwrap() = json!("@@");
+                let is_text_of_status = |other: &&&str| path == "/status" && other.starts_with('"');
+                for other in others.iter().filter(|other| !is_text_of_status(other)) {
+                    let body = marked.to_string().replace(MARK, other);
+                    assert!(is_done(&body) || (path == "/id" && other.contains("ud800")), "{path} as {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_to_write_is_asked_for_again() {
+        for result in ["null", "7", "[]", "{}", r#"{"metadata":{}}"#, r#"{"transcription":null,"summarization":null}"#]
+        {
+            let body = format!(r#"{{"id":"t-1","status":"done","result":{result}}}"#);
+            assert!(
+                matches!(read(&body), Ok(RecordState::Pending(words)) if words.contains("without a result")),
+                "{body}"
+            );
+        }
+        for result in [r#"{"transcription":7}"#, r#"{"transcription":null,"summarization":{"results":"x"}}"#] {
+            assert!(is_done(&format!(r#"{{"id":"t-1","status":"done","result":{result}}}"#)), "{result}");
+        }
+        let odd = r#"{"id":"t-1","status":"archived","result":{"transcription":{}}}"#;
+        assert!(matches!(read(odd), Ok(RecordState::Pending(status)) if status == "archived"));
+        assert!(read(r#"{"id":"t-2","result":{"transcription":{}}}"#).unwrap_err().contains("another transcription"));
+        assert!(read(r#"{"id":"t-1"}"#).is_err());
+    }
 }

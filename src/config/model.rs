@@ -337,13 +337,15 @@ pub struct Source {
     pub shared: Arc<SourceDefaults>,
 }
 
-/// Further names, owner, group and mode of a source's outputs. `None` means as the recording has it.
+/// Further names, provenance, owner, group and mode of a source's outputs. `None` means as the recording has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputFiles {
     /// Whether SubRip subtitles are also written without a language in their names.
     pub also_plain: bool,
     /// Whether names are valid on Windows, and differ by more than the case of letters.
     pub portable_names: bool,
+    /// Whether each output says how it was made, as far as its format has a place for that.
+    pub provenance: bool,
     /// The number of a user.
     pub owner: Option<u32>,
     /// The number of a group.

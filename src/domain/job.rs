@@ -397,9 +397,9 @@ impl Job {
         self.review.as_deref().filter(|_| self.is_written())
     }
 
-    /// Whether the check of the result found something and no person has acknowledged that.
+    /// Whether the check of the result found something, and no person has acknowledged that or accepted a text.
     pub fn is_suspect(&self) -> bool {
-        !self.warnings().is_empty() && self.acknowledged.is_none()
+        !self.warnings().is_empty() && self.acknowledged.is_none() && self.accepted_text().is_none()
     }
 
     /// Whether the job is incomplete and no person has acknowledged that.

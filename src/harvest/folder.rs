@@ -179,6 +179,7 @@ impl HarvestFolder {
             created: record.created_at.clone().unwrap_or_default(),
             review: None,
             program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
+            transcript: None,
         }
     }
 

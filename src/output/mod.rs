@@ -2,14 +2,14 @@
 
 pub(crate) mod accepted;
 mod exchange;
-pub(crate) mod formats;
+pub mod formats;
 pub(crate) mod group_fsync;
 pub(crate) mod naming;
 mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod removal;
-pub(crate) mod render_result;
+pub mod render_result;
 pub(crate) mod requested_layout;
 pub mod results;
 pub mod spool;

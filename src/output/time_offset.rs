@@ -44,7 +44,7 @@ struct TimedFields<'a> {
 }
 
 /// Returns the whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under `start`
-/// and `end` at any depth, and the times of subtitles. Returns anything that is not a JSON object with a `result`
+/// and `end` (in the first version `time_begin` and `time_end`) at any depth, and the times of subtitles. Returns anything that is not a JSON object with a `result`
 /// unchanged.
 pub fn shift_times(raw: &[u8], late_ms: u64) -> Cow<'_, [u8]> {
     let shifted = std::str::from_utf8(raw).ok().filter(|_| late_ms > 0).and_then(|answer| {
@@ -97,8 +97,8 @@ enum Key {
 impl Key {
     fn of(quoted: &str) -> Self {
         match quoted {
-            r#""start""# | r#""end""# => Self::Time,
-            r#""subtitles""# => Self::Subtitles,
+            r#""start""# | r#""end""# | r#""time_begin""# | r#""time_end""# => Self::Time,
+            r#""subtitles""# | r#""prediction""# => Self::Subtitles,
             _ => Self::None,
         }
     }

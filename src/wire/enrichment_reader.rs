@@ -2,6 +2,7 @@
 //! unexpected shape is no error: it costs only what is in it, and is named.
 
 use super::enrichment_parts::{EnrichmentParts, has_failed, list, object, payload, value};
+use super::tolerant::readable;
 use super::transcript_reader::ReadTranscript;
 use crate::domain::enrichments::{Chapter, NamedEntity, PromptAnswer, SentenceSentiment, TimedSentence};
 use crate::domain::missing_enrichment::Enrichment;
@@ -51,7 +52,8 @@ impl ReadEnrichments {
     /// Reads those enrichments of an answer that are `wanted`. `targets`: the target languages of the request, which
     /// tell the language of a translation where the result does not.
     pub fn read(answer: &str, wanted: &BTreeSet<Enrichment>, targets: &[&str]) -> Self {
-        let parts = EnrichmentParts::of(answer);
+        let answer = readable(answer);
+        let parts = EnrichmentParts::of(&answer);
         let mut read = Self::default();
         for enrichment in wanted {
             for part in parts.of_enrichment(*enrichment) {

@@ -5,6 +5,7 @@ use crate::wire::bounded_value::BoundedValue;
 use crate::wire::parameter_check::METADATA;
 use crate::wire::params::CallbackConfig;
 use crate::wire::result::File;
+use crate::wire::tolerant;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -116,7 +117,7 @@ impl<'de> Deserialize<'de> for Status {
 pub struct Record<R, M = Value> {
     /// Id of the transcription.
     // Every real answer has it. It has a default because a read by id does not need it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_of_any_shape")]
     pub id: String,
     /// Debug id of the transcription, to be quoted in reports of a problem.
     #[serde(default, deserialize_with = "any_shape")]
@@ -175,10 +176,17 @@ fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) ->
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
+/// Reads a text that may have any shape: an unexpected shape counts as empty.
+fn text_of_any_shape<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    any_shape(deserializer).map(Option::unwrap_or_default)
+}
+
 /// A record of a result that is kept: what decided whether it was kept matters no more, and may have any shape.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
 struct KeptRecord<R, M> {
+    #[serde(default, deserialize_with = "text_of_any_shape")]
+    id: String,
     #[serde(default, deserialize_with = "any_shape")]
     request_id: Option<String>,
     #[serde(default, deserialize_with = "any_shape")]
@@ -195,16 +203,16 @@ struct KeptRecord<R, M> {
     result: Option<R>,
 }
 
-impl<'de, R: Deserialize<'de>, M: Deserialize<'de>> Record<R, M> {
-    /// Reads the record of a result that is kept, whatever shape its id and its status have.
+impl<R: DeserializeOwned, M: DeserializeOwned> Record<R, M> {
+    /// Reads the record of a result that is kept, whatever shape its status has ([`tolerant::read`]).
     ///
     /// # Errors
     /// The text is not a JSON object.
-    pub fn of_kept(raw: &'de [u8]) -> serde_json::Result<Self> {
-        let KeptRecord { request_id, created_at, completed_at, custom_metadata, file, request_params, result } =
-            serde_json::from_slice(raw)?;
+    pub fn of_kept(raw: &[u8]) -> serde_json::Result<Self> {
+        let KeptRecord { id, request_id, created_at, completed_at, custom_metadata, file, request_params, result } =
+            tolerant::read(raw)?;
         Ok(Self {
-            id: String::new(),
+            id,
             request_id,
             version: None,
             status: Status::Done,

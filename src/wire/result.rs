@@ -6,11 +6,13 @@ use crate::domain::stage::AudioAmount;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
+use crate::wire::lax_reader::{Lax, Reads};
 use crate::wire::transcript_reader::ReadTranscript;
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The audio file of a transcription.
@@ -115,18 +117,51 @@ impl<'de> Visitor<'de> for SpokenVisitor {
     }
 }
 
-/// The part of a result that is examined before the result is stored as received.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(default)]
+/// The part of a result that is examined before the result is stored as received. A result that is no object has
+/// nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResultHead {
     metadata: BoundedValue,
-    transcription: Option<IgnoredAny>,
+    has_transcription: bool,
+    has_enrichment: bool,
+}
+
+impl<'de> Deserialize<'de> for ResultHead {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lax(HeadReader)).map(Option::unwrap_or_default)
+    }
+}
+
+struct HeadReader;
+
+impl<'de> Reads<'de> for HeadReader {
+    type Value = ResultHead;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<ResultHead>, A::Error> {
+        let mut head = ResultHead::default();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "metadata" => head.metadata = map.next_value()?,
+                "transcription" => head.has_transcription |= map.next_value::<Option<IgnoredAny>>()?.is_some(),
+                name if Enrichment::ALL.iter().any(|one| one.name() == name) => {
+                    head.has_enrichment |= map.next_value::<Option<IgnoredAny>>()?.is_some();
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(head))
+    }
 }
 
 impl ResultHead {
     /// Whether the result contains a transcript.
     pub fn has_transcription(&self) -> bool {
-        self.transcription.is_some()
+        self.has_transcription
+    }
+
+    /// Whether the result contains a transcript or an enrichment: something that can be written.
+    pub fn has_content(&self) -> bool {
+        self.has_transcription || self.has_enrichment
     }
 
     /// Returns how much audio the result was made from; 0 for values that are missing or invalid.

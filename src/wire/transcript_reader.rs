@@ -1,25 +1,27 @@
 //! Reads the transcript from a streamed result. Only what outputs are made from is kept: no copy of the interface's
 //! form, and no utterance without text. A value that is null, of another type or unknown loses only what it contains.
 //!
-//! A result is untrusted input: there are limits, far above the size of any recording.
+//! A result is untrusted input: there are limits, far above the size of any recording. What is beyond them counts as
+//! unread.
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Number, Reads, Text, number, text};
 use crate::wire::result::Subtitles;
-use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
+use crate::wire::utterance_parts::in_parts;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// The most words and utterances of one result: some 300 hours of speech.
+/// The most words of one result, and the most utterances: some 300 hours of speech.
 const MAX_WORDS: usize = 3_000_000;
 
-/// The most bytes of text in one utterance.
+/// The most bytes of text in one utterance. A longer one is divided.
 const MAX_UTTERANCE_BYTES: usize = 4 << 20;
 
-/// The most bytes of text in all utterances and words.
-const MAX_TEXT_BYTES: usize = 128 << 20;
+/// The most bytes of text in all words, and in all utterances.
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// The part of a transcription that outputs are made from.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -75,9 +77,29 @@ impl ReadTranscript {
 /// What was counted so far in this result.
 #[derive(Default)]
 struct Usage {
-    words: Cell<usize>,
-    bytes: Cell<usize>,
+    words: Room,
+    utterances: Room,
     unread: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+/// How many words or utterances were read so far, and how many bytes of text they have.
+#[derive(Default)]
+struct Room {
+    count: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+impl Room {
+    /// Whether there is room for another one with a text of this length; if there is, it is counted.
+    fn take(&self, bytes: usize) -> bool {
+        let (count, bytes) = (self.count.get() + 1, self.bytes.get() + bytes);
+        let has_room = count <= MAX_WORDS && bytes <= MAX_TEXT_BYTES;
+        if has_room {
+            self.count.set(count);
+            self.bytes.set(bytes);
+        }
+        has_room
+    }
 }
 
 /// The fields of an object that are read, with whether each could be read.
@@ -109,16 +131,11 @@ impl Usage {
         *self.unread.borrow_mut().entry(name).or_default() += 1;
     }
 
-    fn count_word<E: Error>(&self, bytes: usize) -> Result<(), E> {
-        self.words.set(self.words.get() + 1);
-        self.bytes.set(self.bytes.get() + bytes);
-        if self.words.get() > MAX_WORDS {
-            return Err(E::custom(format!("it has more than {MAX_WORDS} words and utterances")));
-        }
-        if self.bytes.get() > MAX_TEXT_BYTES {
-            return Err(E::custom(format!("it has more than {MAX_TEXT_BYTES} bytes of text")));
-        }
-        Ok(())
+    /// Divides an utterance that is too long.
+    fn parts_of(&self, utterance: Utterance) -> Vec<Utterance> {
+        let (parts, dropped) = in_parts(utterance, MAX_UTTERANCE_BYTES);
+        (0..dropped).for_each(|_| self.count_unread("words"));
+        parts
     }
 }
 
@@ -165,13 +182,12 @@ impl<'de> Reads<'de> for Transcription {
             }
         }
         fields.finish();
-        parsed.unread = UnreadFields(self.0.unread.take());
         let text = full_text.trim();
         if parsed.transcript.utterances.is_empty() && !text.is_empty() {
-            let text = text.to_owned();
-            check_utterance_size(text.len())?;
-            parsed.transcript.utterances.push(Utterance { text, words, ..empty_utterance() });
+            let whole = Utterance { text: text.to_owned(), words, ..empty_utterance() };
+            parsed.transcript.utterances = self.0.parts_of(whole);
         }
+        parsed.unread = UnreadFields(self.0.unread.take());
         Ok(Some(parsed))
     }
 }
@@ -185,8 +201,11 @@ impl<'de> Reads<'de> for Utterances<'_> {
         let mut utterances = Vec::new();
         while let Some(utterance) = seq.next_element_seed(Lax(UtteranceReader(self.0)))? {
             match utterance {
-                Some(utterance) => utterances.extend((!utterance.text.is_empty()).then_some(utterance)),
-                None => self.0.count_unread("utterances"),
+                Some(utterance) if utterance.text.is_empty() => {}
+                Some(utterance) if self.0.utterances.take(utterance.text.len()) => {
+                    utterances.extend(self.0.parts_of(utterance));
+                }
+                _ => self.0.count_unread("utterances"),
             }
         }
         Ok(Some(utterances))
@@ -220,11 +239,6 @@ impl<'de> Reads<'de> for UtteranceReader<'_> {
         if utterance.text.is_empty() {
             utterance.text = join_words(&utterance.words);
         }
-        if utterance.text.is_empty() {
-            return Ok(Some(utterance));
-        }
-        check_utterance_size(utterance.text.len().max(utterance.words.iter().map(|word| word.text.len()).sum()))?;
-        self.0.count_word(utterance.text.len())?;
         Ok(Some(utterance))
     }
 }
@@ -239,11 +253,8 @@ impl<'de> Reads<'de> for Words<'_> {
         while let Some(word) = seq.next_element_seed(Lax(WordReader(self.0)))? {
             match word {
                 Some(word) if word.text.is_empty() => {}
-                Some(word) => {
-                    self.0.count_word(word.text.len())?;
-                    words.push(word);
-                }
-                None => self.0.count_unread("words"),
+                Some(word) if self.0.words.take(word.text.len()) => words.push(word),
+                _ => self.0.count_unread("words"),
             }
         }
         Ok(Some(words))
@@ -309,13 +320,6 @@ impl<'de> Reads<'de> for SubtitlesReader {
 fn join_words(words: &[Word]) -> String {
     let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn check_utterance_size<E: Error>(bytes: usize) -> Result<(), E> {
-    match bytes > MAX_UTTERANCE_BYTES {
-        true => Err(E::custom(format!("an utterance has more than {MAX_UTTERANCE_BYTES} bytes of text"))),
-        false => Ok(()),
-    }
 }
 
 fn empty_utterance() -> Utterance {
@@ -393,13 +397,23 @@ mod tests {
     }
 
     #[test]
-    fn it_has_limits_and_says_which() {
-        let many = format!(r#"{{"utterances":[{{"words":[{}{{}}]}}]}}"#, r#"{"word":"a"},"#.repeat(MAX_WORDS + 1));
+    fn it_has_limits_and_names_what_is_beyond_them() {
+        let word = r#"{"word":"a","start":0,"end":0},"#;
+        let many = format!(
+            r#"{{"full_transcript":"","languages":[],"utterances":[{{"start":0,"end":1,"language":"","text":"b","words":[{}{{"word":""}}]}},
+                {{"start":0,"end":1,"language":"","text":"c","words":[]}}]}}"#,
+            word.repeat(MAX_WORDS + 1)
+        );
+        let many: ReadTranscript = serde_json::from_str(&many).unwrap();
+        let words: Vec<usize> = many.transcript().utterances.iter().map(|utterance| utterance.words.len()).collect();
+        assert_eq!(
+            (words, many.unread.describe().as_deref()),
+            (vec![MAX_WORDS, 0], Some("words, words.end, words.start"))
+        );
         let long = format!(r#"{{"utterances":[{{"text":"{}"}}]}}"#, "a".repeat(MAX_UTTERANCE_BYTES + 1));
-        for (json, words) in [(many, "words and utterances"), (long, "an utterance has more than")] {
-            let error = serde_json::from_str::<ReadTranscript>(&json).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
-        }
+        let long: ReadTranscript = serde_json::from_str(&long).unwrap();
+        let lengths: Vec<usize> = long.transcript().utterances.iter().map(|utterance| utterance.text.len()).collect();
+        assert_eq!(lengths, [MAX_UTTERANCE_BYTES, 1]);
         let empty = format!(r#"{{"utterances":[{}{{}}]}}"#, "{},".repeat(5_000_000));
         assert_eq!(*serde_json::from_str::<ReadTranscript>(&empty).unwrap().transcript(), Transcript::default());
         let deep = format!(r#"{{"x":{}"#, "[".repeat(1_000_000));

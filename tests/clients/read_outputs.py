@@ -42,7 +42,14 @@ def ttml(path):
 
     documents = [(0, None, path.read_text(encoding="utf-8"))]
     imschrm.hrm.validate(imschrm.doc_sequence.iter_isd(iter(documents)), Errors(), 0)
-    return {"language": document.get_lang(), "texts": texts, "problems": problems, "render_model": errors}
+    about = et.parse(path).find(".//{http://www.w3.org/ns/ttml#metadata}desc")
+    return {
+        "language": document.get_lang(),
+        "texts": texts,
+        "problems": problems,
+        "render_model": errors,
+        "about": about.text if about is not None else None,
+    }
 
 
 def vtt(path):
@@ -75,6 +82,7 @@ def docx(path):
     document = reader.Document(str(path))
     return {
         "title": document.core_properties.title,
+        "about": document.core_properties.comments,
         "paragraphs": [[paragraph.style.name, paragraph.text] for paragraph in document.paragraphs],
     }
 
@@ -96,6 +104,7 @@ def html(path):
         "media": [media.tag, media.get("src")],
         "external": external,
         "scripts": len(tree.findall(".//script")),
+        "about": [meta.get("content") for meta in tree.findall(".//meta[@name='description']")],
         "policy": tree.find(".//meta[@http-equiv]").get("content"),
         "lines": ["".join(line.itertext()) for line in tree.findall(".//section/p")],
         "starts": [button.get("data-start") for button in tree.findall(".//section//button")],

@@ -23,11 +23,12 @@ pub(super) fn lay_out(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
         after = last.end;
         let pieces: Vec<Piece> = tokens.into_iter().map(|token| Piece::of(token, layout)).collect();
         if !run.continues_with(utterance, &pieces) {
-            std::mem::take(&mut run).divide(layout, &mut drafts);
+            let next = pieces.first().map_or(u64::MAX, |piece| piece.start);
+            std::mem::take(&mut run).divide(next, layout, &mut drafts);
         }
         run.add(utterance, pieces, layout, &mut drafts);
     }
-    run.divide(layout, &mut drafts);
+    run.divide(u64::MAX, layout, &mut drafts);
     // The utterances of several channels may come channel by channel.
     drafts.sort_by_key(|draft| draft.span.start);
     separate(&mut drafts);
@@ -56,16 +57,18 @@ impl Run {
         for piece in pieces {
             if self.pieces.last().is_some_and(|last| piece.start.saturating_sub(last.end) >= TOGETHER) {
                 let next = Self { pieces: Vec::new(), ..*self };
-                std::mem::replace(self, next).divide(layout, drafts);
+                std::mem::replace(self, next).divide(piece.start, layout, drafts);
             }
             self.pieces.push(piece);
         }
     }
 
-    /// Divides the speech into cues.
-    fn divide(mut self, layout: &Layout, drafts: &mut Vec<Draft>) {
+    /// Divides the speech into cues. `next`: when somebody speaks again, in milliseconds; earlier than the end where
+    /// two people speak at once, or on another channel.
+    fn divide(mut self, next: u64, layout: &Layout, drafts: &mut Vec<Draft>) {
         mark_boundaries(&mut self.pieces, layout);
-        let until = self.pieces.last().map_or(0, |last| last.end + TOGETHER);
+        let room = |end: u64| next.checked_sub(end).map_or(TOGETHER, |room| room.min(TOGETHER));
+        let until = self.pieces.last().map_or(0, |last| last.end + room(last.end));
         for cue in segment::divide(&self.pieces, until, layout) {
             drafts.push(Draft::of(&self.pieces[cue], self.speaker, layout));
         }

@@ -12,8 +12,8 @@ use crate::permission_errors::describe_error;
 use crate::wire::languages::LANGUAGES;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 /// Checks or repairs the files. The exit code is 1 if something breaks a rule, or still does.
@@ -71,11 +71,13 @@ impl Input {
         let name = path.display().to_string();
         let refuse = |why: String| CommandError::Usage(format!("cannot read {name}: {why}"));
         let unreadable = |error: io::Error| refuse(describe_error(&error, path));
-        let length = fs::metadata(path).map_err(unreadable)?.len();
-        if length > MOST {
-            return Err(refuse(format!("it has {length} bytes, and a caption file has at most {MOST}")));
+        let mut bytes = Vec::new();
+        // Of a device or a pipe the length is known only when it was read.
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(MOST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MOST {
+            return Err(refuse(format!("it has more than {MOST} bytes, which no caption file has")));
         }
-        let bytes = fs::read(path).map_err(unreadable)?;
         let captions = CaptionFile::parse(&bytes, CaptionFormat::of_name(&name));
         let language = args.language.clone().or_else(|| language_of(path)).unwrap_or_default();
         let layout = rules.layout(&language).as_guides_count();

@@ -126,6 +126,7 @@ const SOURCE: &[ConfigKey] = &[
     value("sdh"),
     value("also_plain"),
     value("portable_names"),
+    value("provenance"),
     value("owner"),
     value("group"),
     value("mode"),

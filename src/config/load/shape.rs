@@ -56,7 +56,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.listen" | "serve.listen" => S::Address,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
-        "source.sdh" | "source.also_plain" | "source.portable_names" => S::Flag,
+        "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,

@@ -1,7 +1,7 @@
 //! Chapters: as text, as WebVTT (W3C WebVTT, "chapter cues") and as FFmpeg's metadata (ffmpeg-formats, "Metadata").
 
-use super::Finished;
 use super::lines::{clock, end_of, millis, plain_line, seconds};
+use super::{Finished, notes};
 use crate::captions::{self, Cue};
 use crate::domain::enrichments::Chapter;
 use crate::wire::enrichment_reader::ReadEnrichments;
@@ -56,16 +56,21 @@ pub(super) fn vtt(result: &Finished) -> Option<String> {
         speaker: None,
     };
     let cues: Vec<Cue> = spans(result).into_iter().map(cue).collect();
-    (!cues.is_empty()).then(|| captions::vtt(&cues, None))
+    let notes = notes(result).join("\n");
+    (!cues.is_empty()).then(|| captions::vtt(&cues, Some(notes.as_str()).filter(|notes| !notes.is_empty())))
 }
 
 /// Writes chapters for `ffmpeg -i RECORDING -i FILE -map_chapters 1`; `None` if no chapter has a time.
 pub(super) fn ffmeta(result: &Finished) -> Option<String> {
     let spans = spans(result);
     let mut file = String::from(";FFMETADATA1\n");
+    let notes = notes(result);
+    if !notes.is_empty() {
+        // Writing into a string cannot fail.
+        let _ = writeln!(file, "comment={}", escape_ffmeta(&notes.join("; ")));
+    }
     for (start, end, title) in &spans {
         let title = escape_ffmeta(title);
-        // Writing into a string cannot fail.
         let _ = write!(file, "\n[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={title}\n");
     }
     (!spans.is_empty()).then_some(file)

@@ -3,7 +3,7 @@
 use super::Finished;
 use super::chapters::{TimedChapter, timed_chapters};
 use super::lines::{plain_line, plain_lines, speaker_name, start_of};
-use super::provenance::DISCLAIMER;
+use super::provenance::{DISCLAIMER, statements};
 use crate::domain::transcript::Utterance;
 
 /// A document: all texts are single lines of plain text, not escaped for any format.
@@ -52,7 +52,20 @@ fn facts(result: &Finished) -> Vec<(&'static str, String)> {
         ("Created", plain_line(&made_by.created)),
         ("Status", DISCLAIMER.to_owned()),
     ];
-    facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    let mut facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    facts.extend(statements(result).into_iter().filter_map(|statement| {
+        // The others are among the facts in any case.
+        let name = match statement.name {
+            "made by" => "Made by",
+            "model" => "Model",
+            "parameters" => "Parameters",
+            "completed" => "Completed",
+            "recording blake3" => "Recording (BLAKE3)",
+            _ => return None,
+        };
+        Some((name, statement.value))
+    }));
+    facts
 }
 
 fn sections(utterances: &[Utterance]) -> Vec<SpeakerSection> {

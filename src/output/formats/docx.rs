@@ -1,10 +1,11 @@
 //! A document for word processors (ECMA-376, Office Open XML): the least that is valid, so that the same result gives
 //! the same bytes.
 
-use super::Finished;
 use super::document::{Document, document};
 use super::lines::clock;
+use super::{Finished, notes};
 use crate::captions::markup::escape_markup;
+use crate::captions::markup::is_right_to_left;
 use std::io::{Cursor, Write as _};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
@@ -60,8 +61,8 @@ pub(super) fn docx(result: &Finished) -> Vec<u8> {
         ("_rels/.rels", PACKAGE_PARTS.to_owned()),
         ("docProps/core.xml", properties(&document.title, result)),
         ("word/_rels/document.xml.rels", DOCUMENT_PARTS.to_owned()),
-        ("word/document.xml", body(document)),
-        ("word/styles.xml", STYLES.to_owned()),
+        ("word/document.xml", body(document, result.language.is_some_and(is_right_to_left))),
+        ("word/styles.xml", styles(result.language)),
     ];
     // Writing into memory cannot fail.
     package(&parts).unwrap_or_default()
@@ -84,15 +85,28 @@ fn package(parts: &[(&str, String)]) -> zip::result::ZipResult<Vec<u8>> {
 fn properties(title: &str, result: &Finished) -> String {
     let (title, made_by) = (escape_markup(title), escape_markup(&result.made_by.program));
     let language = escape_markup(result.language.unwrap_or_default());
+    let description = match notes(result) {
+        notes if notes.is_empty() => String::new(),
+        notes => format!("<dc:description>{}</dc:description>", escape_markup(&notes.join("; "))),
+    };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n\
          <cp:coreProperties xmlns:cp=\"http://schemas.openxmlformats.org/package/2006/metadata/core-properties\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>{title}</dc:title><dc:creator>{made_by}</dc:creator>\
-         <dc:language>{language}</dc:language></cp:coreProperties>"
+         {description}<dc:language>{language}</dc:language></cp:coreProperties>"
     )
 }
 
-fn body(document: Document) -> String {
+/// Returns the styles, with the language that a word processor checks the spelling in.
+fn styles(language: Option<&str>) -> String {
+    let Some(language) = language.map(escape_markup) else { return STYLES.to_owned() };
+    let size = "<w:sz w:val=\"22\"/></w:rPr></w:rPrDefault>";
+    let with_language =
+        format!("<w:sz w:val=\"22\"/><w:lang w:val=\"{language}\" w:bidi=\"{language}\"/></w:rPr></w:rPrDefault>");
+    STYLES.replacen(size, &with_language, 1)
+}
+
+fn body(document: Document, is_right_to_left: bool) -> String {
     let Document { title, facts, summary, chapters, sections } = document;
     let mut body = paragraph("Title", &run(&title));
     for (name, value) in facts {
@@ -115,7 +129,10 @@ fn body(document: Document) -> String {
             body.push_str(&paragraph("Heading2", &run(speaker)));
         }
         for line in &section.lines {
-            body.push_str(&paragraph("Normal", &(time(line.start) + &run(&line.text))));
+            body.push_str(&match is_right_to_left {
+                false => paragraph("Normal", &(time(line.start) + &run(&line.text))),
+                true => right_to_left(&time(line.start), &line.text),
+            });
         }
     }
     format!(
@@ -128,6 +145,15 @@ fn body(document: Document) -> String {
 
 fn paragraph(style: &str, runs: &str) -> String {
     format!("<w:p><w:pPr><w:pStyle w:val=\"{style}\"/></w:pPr>{runs}</w:p>")
+}
+
+/// A paragraph of a script that is written from right to left.
+fn right_to_left(time: &str, text: &str) -> String {
+    let text = escape_markup(text);
+    format!(
+        "<w:p><w:pPr><w:pStyle w:val=\"Normal\"/><w:bidi/></w:pPr>{time}\
+         <w:r><w:rPr><w:rtl/></w:rPr><w:t xml:space=\"preserve\">{text}</w:t></w:r></w:p>"
+    )
 }
 
 fn run(text: &str) -> String {

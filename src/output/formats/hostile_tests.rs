@@ -124,6 +124,7 @@ fn input(utterances: Vec<Utterance>, enrichments: ReadEnrichments, odd: &str) ->
         content_hash: String::new(),
         created: odd.into(),
         review: None,
+        transcript: Some(DISCLAIMER),
     };
     let production = Production {
         params: serde_json::json!({ odd: odd, "model": odd }),
@@ -291,6 +292,7 @@ fn check_ffmeta(file: &str) {
             assert!(start >= last, "{file}");
         }
         last = time("END=").unwrap_or(last);
+        let line = line.strip_prefix("comment=status: machine-generated, not reviewed\\; made by").map_or(line, |_| "");
         let is_known = ["", "[CHAPTER]", "TIMEBASE=1/1000"].contains(&line);
         assert!(is_known || ["START=", "END=", "title="].iter().any(|key| line.starts_with(key)), "{line}");
     }

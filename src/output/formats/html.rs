@@ -1,11 +1,11 @@
 //! One page with the transcript and the recording beside it. The page loads nothing but the recording: its policy
 //! (CSP) allows only its own style and script, by their hashes.
 
-use super::Finished;
 use super::document::{Document, SpeakerSection, document};
 use super::lines::clock;
 use super::table_rows::rounded;
-use crate::captions::markup::escape_markup;
+use super::{Finished, notes};
+use crate::captions::markup::{escape_markup, is_right_to_left};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -41,21 +41,32 @@ pub(super) fn html(result: &Finished) -> String {
     }
     body.push_str("<h2>Transcript</h2>\n");
     sections.iter().for_each(|section| add_section(&mut body, section));
-    page(&title, result.language, &body)
+    page(&title, result, &body)
 }
 
-fn page(title: &str, language: Option<&str>, body: &str) -> String {
+fn page(title: &str, result: &Finished, body: &str) -> String {
+    let language = result.language;
+    let direction = if language.is_some_and(is_right_to_left) { " dir=\"rtl\"" } else { "" };
+    let description = match notes(result) {
+        notes if notes.is_empty() => String::new(),
+        notes => format!(
+            "<meta name=\"generator\" content=\"{}\">\n<meta name=\"description\" content=\"{}\">\n",
+            escape_markup(&result.made_by.program),
+            escape_markup(&notes.join("; "))
+        ),
+    };
     let (title, language) = (escape_markup(title), escape_markup(language.unwrap_or_default()));
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     format!(
         "<!DOCTYPE html>\n\
-         <html lang=\"{language}\">\n\
+         <html lang=\"{language}\"{direction}>\n\
          <head>\n\
          <meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; media-src 'self' file:; style-src \
          '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
+         {description}\
          <title>{title}</title>\n\
          <style>{STYLE}</style>\n\
          </head>\n\

@@ -20,7 +20,7 @@ mod tables;
 mod tests;
 mod txt;
 
-pub use provenance::{Production, Provenance};
+pub use provenance::{DISCLAIMER, Production, Provenance};
 
 use crate::captions::{self, Layout};
 use crate::domain::format::{Content, Format};
@@ -60,8 +60,8 @@ pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
         Format::Md => markdown::markdown(result),
         Format::Srt => subtitles::srt(result),
         Format::Vtt => subtitles::vtt(result),
-        Format::Ttml => captions::ttml(&subtitles::cues(result), result.language),
-        Format::Ass => captions::ass(&subtitles::cues(result), result.language),
+        Format::Ttml => captions::ttml(&subtitles::cues(result), result.language, &notes(result)),
+        Format::Ass => captions::ass(&subtitles::cues(result), result.language, &notes(result)),
         Format::Html => html::html(result),
         Format::Docx => return Some(docx::docx(result)),
         Format::Json => json::json(result.raw.to_vec(), result.made_by),
@@ -85,6 +85,11 @@ pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
         Format::Names => enrichment_texts::names(enrichments)?,
     };
     Some(text.into_bytes())
+}
+
+/// Says how an output was made, a line each; nothing if the source does not want that.
+fn notes(result: &Finished) -> Vec<String> {
+    provenance::statements(result).iter().map(ToString::to_string).collect()
 }
 
 /// Returns the JSON output and consumes the answer, so that memory does not hold a second copy.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The origin of an output. The order of the fields is that of the JSON output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Provenance {
     pub program: String,
     /// The service's name in `jobs.toml`.
@@ -31,10 +31,79 @@ pub struct Provenance {
     /// `None` if it was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<Value>,
+    /// [`DISCLAIMER`], if the source wants that in its outputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<&'static str>,
 }
 
 /// Describes the origin for people who find the file alone. The path is left out because subtitles are published.
-pub(super) fn note(made_by: &Provenance) -> String {
+pub(super) fn note(result: &Finished) -> String {
+    let own = own_note(result.made_by);
+    let more = statements(result).into_iter().filter(|statement| !statement.is_in_note);
+    let more = more.map(|statement| format!("\n{statement}"));
+    own + &more.collect::<String>()
+}
+
+/// Something that is known of how an output was made: a single line of plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// Whether the note of WebVTT has it in any case.
+    is_in_note: bool,
+}
+
+impl std::fmt::Display for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.value)
+    }
+}
+
+/// The most characters of the parameters that are written into outputs; of longer ones only the names are.
+const MAX_PARAMETERS: usize = 500;
+
+/// Says how an output was made; nothing if the source does not want that in its outputs.
+pub(super) fn statements(result: &Finished) -> Vec<Statement> {
+    let (made_by, production) = (result.made_by, result.production);
+    let Some(disclaimer) = made_by.transcript else { return Vec::new() };
+    let model = production.params.get("model").and_then(Value::as_str).unwrap_or_default();
+    let all = [
+        ("status", disclaimer, false),
+        ("made by", &made_by.program, true),
+        ("service", &made_by.service, true),
+        ("model", model, false),
+        ("parameters", &short_parameters(&production.params), false),
+        ("transcription", &made_by.transcription_id, true),
+        ("created", &made_by.created, true),
+        ("completed", production.completed.as_deref().unwrap_or_default(), false),
+        ("recording blake3", &made_by.content_hash, true),
+    ];
+    let statement = |(name, value, is_in_note)| Statement { name, value: plain_line(value), is_in_note };
+    all.into_iter().map(statement).filter(|statement| !statement.value.is_empty()).collect()
+}
+
+/// Returns the parameters of a request, without those that are [`LEFT_OUT`].
+fn parameters(params: &Value) -> Map<String, Value> {
+    let mut parameters = params.as_object().cloned().unwrap_or_default();
+    parameters.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
+    parameters
+}
+
+/// Returns the parameters as JSON, or only their names if that is long.
+fn short_parameters(params: &Value) -> String {
+    let parameters = parameters(params);
+    let whole = as_json(&parameters);
+    match whole.len() > MAX_PARAMETERS {
+        true => {
+            parameters.keys().map(String::as_str).collect::<Vec<_>>().join(", ").chars().take(MAX_PARAMETERS).collect()
+        }
+        false if parameters.is_empty() => String::new(),
+        false => whole,
+    }
+}
+
+/// The note that scribed recognises its WebVTT files by.
+pub(super) fn own_note(made_by: &Provenance) -> String {
     let Provenance { program, service, transcription_id, created, content_hash, .. } = made_by;
     let line = |name: &str, value: &str| format!("{name}: {}", one_line(value));
     let mut lines = vec![
@@ -70,7 +139,7 @@ impl Production {
 }
 
 /// What the reader of a transcript has to know about it.
-pub(super) const DISCLAIMER: &str = "machine-generated, not reviewed";
+pub const DISCLAIMER: &str = "machine-generated, not reviewed";
 
 /// Parameters that say nothing about how a transcription was made, and may hold addresses, keys or a person's data.
 const LEFT_OUT: [&str; 5] = ["audio_url", "callback", "callback_config", "callback_url", "custom_metadata"];
@@ -100,8 +169,7 @@ struct RecordingOrigin<'a> {
 /// Writes what made the outputs. Like every `.json` output it ends with the key `scribed`.
 pub(super) fn provenance_json(result: &Finished) -> String {
     let (made_by, production) = (result.made_by, result.production);
-    let mut parameters = production.params.as_object().cloned().unwrap_or_default();
-    parameters.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
+    let parameters = parameters(&production.params);
     let translations = result.enrichments.translations.iter().filter_map(|one| one.language.as_deref());
     let origin = Origin {
         transcript: DISCLAIMER,

@@ -18,7 +18,7 @@ pub(super) fn srt(result: &Finished) -> String {
 }
 
 pub(super) fn vtt(result: &Finished) -> String {
-    let note = note(result.made_by);
+    let note = note(result);
     match sent(result, Format::Vtt) {
         Some(file) => with_note(&file, &note),
         None => captions::vtt(&cues(result), Some(&note)),

@@ -1,10 +1,11 @@
 //! Tests of the formats.
 
 use super::json::json;
-use super::provenance::note;
+use super::provenance::own_note;
 use super::subtitles::with_note;
 use super::txt::txt;
 use super::*;
+use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::{Utterance, Word};
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ fn made_by() -> Provenance {
         content_hash: "af1349b9".repeat(8),
         created: "2023-12-18T14:18:50.222Z".into(),
         review: None,
+        transcript: None,
     }
 }
 
@@ -57,15 +59,22 @@ fn word(value: &Value) -> Word {
 }
 
 fn rendered(format: Format, answer: &str, sent: &[(Format, String)]) -> String {
+    rendered_by(&made_by(), format, answer, sent)
+}
+
+fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Format, String)]) -> String {
     let transcript = transcript(answer);
-    let made_by = made_by();
     let result = Finished {
         transcript: &transcript,
         subtitles: sent,
-        enrichments: &ReadEnrichments::default(),
+        enrichments: &ReadEnrichments::read(answer, &Enrichment::ALL.into_iter().collect(), &[]),
         raw: answer.as_bytes(),
-        made_by: &made_by,
-        production: &Production::default(),
+        made_by,
+        production: &Production {
+            params: serde_json::json!({ "model": "base", "diarization": true, "callback_url": "https://h.example/secret" }),
+            completed: Some("2023-12-18T14:19:00.000Z".into()),
+            media: Some(b"talk.wav".to_vec()),
+        },
         layout: Layout::default(),
         language: Some("en"),
         is_translation: false,
@@ -264,7 +273,54 @@ fn every_answer_gives_valid_json() {
 #[test]
 fn a_hostile_provenance_cannot_break_a_vtt() {
     let made_by = Provenance { service: "a\n\n1 --> 2\n".into(), ..made_by() };
-    let file = with_note("WEBVTT\n\n00:01.000 --> 00:02.000\nx\n", &note(&made_by));
+    let file = with_note("WEBVTT\n\n00:01.000 --> 00:02.000\nx\n", &own_note(&made_by));
     assert_eq!(file.matches("-->").count(), 1);
     assert_eq!(file.split("\n\n").count(), 3);
+}
+
+/// If the source wants it, every format that has a place for it says how it was made; otherwise only those that scribed
+/// recognises its files by.
+#[test]
+fn each_format_says_how_it_was_made_where_it_has_a_place_for_that() {
+    let chapters =
+        serde_json::json!({ "success": true, "results": [{ "headline": "Start", "start": 0.0, "end": 5.0 }] });
+    let mut answer: Value = serde_json::from_str(CAPTURED).unwrap();
+    answer["result"]["chapterization"] = chapters;
+    let answer = answer.to_string();
+    let told = Provenance { transcript: Some(DISCLAIMER), ..made_by() };
+    let vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\nx\n".to_owned();
+    for (format, sent) in [
+        (Format::Vtt, vec![]),
+        (Format::Vtt, vec![(Format::Vtt, vtt)]),
+        (Format::Ass, vec![]),
+        (Format::Ttml, vec![]),
+        (Format::Html, vec![]),
+        (Format::Md, vec![]),
+        (Format::ChaptersVtt, vec![]),
+        (Format::ChaptersFfmeta, vec![]),
+    ] {
+        let with =
+            rendered_by(&told, format, &answer, &sent).replace("\\=", "=").replace("\\;", ";").replace("\\-", "-");
+        for words in [
+            "machine-generated, not reviewed",
+            "scribed 0.1.0",
+            "default",
+            "base",
+            "diarization",
+            "2023-12-18T14:19:00.000Z",
+            "af1349b9af1349b9",
+            "50812c03-b4c1-4d55-9550-f06163325f99",
+        ] {
+            assert!(with.contains(words), "{format:?}: {words} in {with}");
+        }
+        assert!(!with.contains("h.example") && !with.contains("/srv/media"), "{with}");
+        let without = rendered_by(&made_by(), format, &answer, &sent);
+        assert!(!without.contains("2023-12-18T14:19:00.000Z") && !without.contains("diarization"), "{without}");
+    }
+    assert!(
+        rendered_by(&told, Format::Json, &answer, &[])
+            .ends_with(",\"transcript\":\"machine-generated, not reviewed\"}}\n")
+    );
+    let srt = |made_by| rendered_by(made_by, Format::Srt, &answer, &[]);
+    assert_eq!(srt(&told), srt(&made_by()), "SubRip has no comments");
 }

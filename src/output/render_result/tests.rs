@@ -12,6 +12,13 @@ const SAMPLES: [&str; 4] = [
     include_str!("../../../tests/data/samples/v2/job_partial.third_party_fixtures.json"),
 ];
 
+/// Results of the first version; the last is the body of a webhook, whose `prediction` is subtitles.
+const FIRST_VERSION: [&str; 3] = [
+    include_str!("../../../tests/data/samples/v1/response.captured_2023-07-05.json"),
+    include_str!("../../../tests/data/samples/v1/response.docs_migration.json"),
+    include_str!("../../../tests/data/samples/v1/webhook_srt.captured_2023-10.json"),
+];
+
 const ADDONS: [(&str, &str); 7] = [
     ("audio_to_llm", include_str!("../../../tests/data/samples/v2/addons/audio_to_llm.docs.json")),
     ("chapterization", include_str!("../../../tests/data/samples/v2/addons/chapterization.docs.json")),
@@ -78,6 +85,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
             content_hash: "af1349b9".repeat(8),
             created: record.created_at.unwrap_or_default(),
             review: None,
+            transcript: None,
         },
         production: Production {
             params: record.request_params.unwrap_or_default(),
@@ -217,6 +225,24 @@ fn a_translation_without_times_is_written_where_none_are_needed() {
     assert_eq!(outputs["fr.srt"], b"1\n00:00:01,000 --> 00:00:02,000\nBonjour !\n", "the service's own");
 }
 
+/// Pages and documents of languages that are written from right to left have that direction.
+#[test]
+fn arabic_is_written_from_right_to_left() {
+    let mut answer = rich();
+    let of = |answer: &Value, format: Format| rendered(answer, &[format]).outputs.remove(0).bytes;
+    let text = |answer: &Value, format: Format| String::from_utf8(of(answer, format)).unwrap();
+    assert!(!text(&answer, Format::Html).contains("dir=\"rtl\"") && !text(&answer, Format::Ttml).contains("rtl"));
+    answer["result"]["transcription"]["languages"] = json!(["ar"]);
+    answer["result"]["transcription"]["utterances"][0]["text"] = json!("مرحبا بالعالم (1).");
+    assert!(text(&answer, Format::Html).contains("<html lang=\"ar\" dir=\"rtl\">"));
+    assert!(text(&answer, Format::Ttml).contains(" tts:direction=\"rtl\"/>"));
+    let docx = of(&answer, Format::Docx);
+    let mut package = zip::ZipArchive::new(std::io::Cursor::new(docx)).unwrap();
+    let mut document = String::new();
+    std::io::Read::read_to_string(&mut package.by_name("word/document.xml").unwrap(), &mut document).unwrap();
+    assert!(document.contains("<w:bidi/>") && document.contains("<w:rPr><w:rtl/></w:rPr>"), "{document}");
+}
+
 /// Returns the paths of all values; of a list, only those of its first two elements.
 fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     if !at.is_empty() {
@@ -272,6 +298,90 @@ fn may_be_anything(path: &str) -> bool {
         || path.contains("/subtitles")
         || path.contains("/keywords/")
         || path.contains("/error/")
+}
+
+/// Leaves the first elements of each list.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(list) => {
+            list.truncate(4);
+            list.iter_mut().for_each(shorten);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+/// Whether a result of the first version has nothing left without the field at `path`.
+fn is_all_of_it(path: &str) -> bool {
+    ["/payload", "/result", "/result/payload"].contains(&path)
+}
+
+/// Results of the first version give the same outputs, wherever they are in the answer, and with any of their fields
+/// deleted, null, empty or of another type.
+#[test]
+fn a_result_of_the_first_version_is_written_too() {
+    for sample in FIRST_VERSION {
+        let mut sample: Value = serde_json::from_str(sample).unwrap();
+        shorten(&mut sample);
+        let within = json!({ "id": "t-1", "version": 1, "status": "done", "result": sample });
+        let whole = by_name(rendered(&within, &Format::ALL));
+        let text = String::from_utf8(whole["txt"].clone()).unwrap();
+        assert!(text.split_whitespace().count() > 5, "{text}");
+        assert!(String::from_utf8(whole["srt"].clone()).unwrap().contains(" --> "));
+        assert!(String::from_utf8(whole["json"].clone()).unwrap().contains("\"prediction\""), "as the service sent it");
+        let mut bare = by_name(rendered(&sample, &Format::ALL));
+        bare.insert("json".to_owned(), whole["json"].clone());
+        bare.insert("provenance.json".to_owned(), whole["provenance.json"].clone());
+        assert!(bare == whole, "the same outputs if the result is the answer itself");
+        let mut all = Vec::new();
+        paths(&within, "", &mut all);
+        for path in all.into_iter().filter(|path| !is_all_of_it(path)) {
+            let others = [json!(null), json!(""), json!([]), json!({}), json!(7), json!("x"), json!([[]])];
+            let changed = others.map(|other| replaced(&within, &path, other));
+            for changed in changed.iter().chain([&deleted(&within, &path)]) {
+                assert_rendered(&whole, rendered(changed, &Format::ALL), &path);
+            }
+        }
+    }
+}
+
+/// Every value of every sample becomes one that JSON readers refuse: the outputs are still rendered.
+#[test]
+fn what_json_readers_refuse_costs_only_itself() {
+    const MARK: &str = "\"@@\"";
+    let deep = "[".repeat(500) + &"]".repeat(500);
+    let refused = ["1e999", "NaN", r#""\ud800""#, "\"a\tb\0c\"", &deep];
+    let formats =
+        [Format::Txt, Format::Srt, Format::Vtt, Format::Json, Format::WordsCsv, Format::Summary, Format::Entities];
+    let samples = SAMPLES.iter().map(|sample| serde_json::from_str(sample).unwrap());
+    for sample in samples.chain([rich()]) {
+        let whole = by_name(rendered(&sample, &formats));
+        let mut all = Vec::new();
+        paths(&sample, "", &mut all);
+        for path in all {
+            let marked = replaced(&sample, &path, json!("@@")).to_string();
+            for value in refused {
+                let raw = marked.replace(MARK, value).into_bytes();
+                assert_rendered(&whole, rendered_raw(raw, &formats), &path);
+            }
+        }
+        let twice = sample.to_string().replacen('{', "{\"status\":7,\"result\":{\"transcription\":null},", 1);
+        assert_rendered(&whole, rendered_raw(twice.into_bytes(), &formats), "/status");
+    }
+}
+
+/// An utterance of 5 MB, as a service without pauses sends it.
+#[test]
+fn a_very_long_utterance_is_written_whole() {
+    let mut answer = rich();
+    let text = "abcde fgh ".repeat(500_000);
+    answer["result"]["transcription"]["utterances"][0]["text"] = json!(text);
+    let outputs = by_name(rendered(&answer, &[Format::Txt, Format::UtterancesTsv]));
+    for name in ["txt", "utterances.tsv"] {
+        let written = String::from_utf8(outputs[name].clone()).unwrap();
+        assert_eq!(written.matches("abcde").count(), 500_000, "{name}");
+    }
 }
 
 /// Every field of every sample is deleted, made null, emptied and given another type, one at a time: every output that

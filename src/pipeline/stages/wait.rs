@@ -12,7 +12,9 @@ use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::wire::record::Status;
+use crate::wire::record::{Record, Status};
+use crate::wire::result::ResultHead;
+use serde::de::IgnoredAny;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -140,8 +142,7 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmoun
     }
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
-    let record: crate::wire::record::Record<crate::wire::result::ResultHead, serde::de::IgnoredAny> =
-        serde_json::from_slice(&raw).ok()?;
+    let record = Record::<ResultHead, IgnoredAny>::of_kept(&raw).ok()?;
     Some(record.result?.audio())
 }
 

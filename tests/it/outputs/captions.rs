@@ -121,6 +121,34 @@ fn what_cannot_be_repaired_is_refused_or_named() {
     assert_eq!(captions(&bed, &["check", "missing.srt"]).code, 2);
 }
 
+/// Files that somebody else wrote, or that are no caption files.
+#[test]
+fn a_hostile_file_does_nothing_to_the_terminal_and_is_repaired_or_refused() {
+    let cue = |n: u32, text: &str| format!("{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{text}\n\n");
+    let hostile = ["\u{1b}[31mred\u{7}", "a\u{202e}b\0c", "<script>alert(1)</script> &amp;", "{\\an8}x"];
+    let file: String = hostile.iter().zip(1..).map(|(text, n)| cue(n, text)).collect();
+    let endless = format!("1\n00:00:01,000 --> 00:00:02,000\n{}\n", "x".repeat(300_000));
+    let many: String =
+        (0..1_000).map(|n| format!("{n}\n{:02}:00:00,000 --> 00:00:0{},000\nA --\n\n", n % 100, n % 10)).collect();
+    let bed = bed(&[("hostile.srt", &file), ("endless.srt", &endless), ("many.srt", &many), ("empty.srt", "")]);
+    fs::write(bed.path("noise.srt"), (0..=255_u8).cycle().take(100_000).collect::<Vec<u8>>()).unwrap();
+    for name in ["hostile.srt", "endless.srt", "many.srt", "empty.srt", "noise.srt"] {
+        let checked = captions(&bed, &["check", name, "--profile", "netflix"]);
+        assert_eq!(checked.code, 1, "{name}");
+        let fixed = captions(&bed, &["fix", name, "--profile", "netflix"]);
+        assert!([0, 1, 2].contains(&fixed.code), "{name}: {}", fixed.code);
+        let shown = [&checked.stdout, &checked.stderr, &fixed.stdout, &fixed.stderr];
+        let is_odd = |c: char| c.is_control() && c != '\n';
+        assert!(shown.iter().all(|text| !text.contains(is_odd)), "{name}");
+    }
+    let fixed = captions(&bed, &["fix", "hostile.srt"]).stdout;
+    assert!(fixed.contains("<script>alert(1)</script> &amp;") && fixed.matches("-->").count() == 4, "{fixed}");
+    for (path, words) in [("/dev/zero", "no caption file has"), (".", "directory"), ("none.srt", "cannot read")] {
+        let refused = captions(&bed, &["check", path]);
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{path}: {refused:?}");
+    }
+}
+
 /// A source's profile lays out what the service did not.
 #[test]
 fn the_outputs_of_a_source_are_laid_out_by_its_profile() {

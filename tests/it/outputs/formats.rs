@@ -7,7 +7,7 @@ use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ALL: &str = r#"outputs = ["txt", "srt", "vtt", "json", "times.txt", "md", "ttml", "ass", "html", "docx", "words.jsonl",
@@ -22,13 +22,16 @@ const TEMPLATE: &str =
 /// Formats that are written for each language.
 const SPEECH: [&str; 9] = ["txt", "srt", "vtt", "times.txt", "md", "ttml", "ass", "html", "docx"];
 
+/// How many outputs a recording has: all in English, and those of speech in French.
+pub(super) const OUTPUTS: usize = 28 + SPEECH.len();
+
 fn utterance(text: &str, speaker: u32, start: f64) -> Value {
     json!({ "text": text, "start": start, "end": start + 2.0, "speaker": speaker, "channel": 0, "confidence": 0.9,
         "language": "en", "words": [{ "word": text, "start": start, "end": start + 2.0, "confidence": 0.9 }] })
 }
 
 /// Every enrichment, and translations into one of two languages.
-fn enriched(record: &mut Value) {
+pub(super) fn enriched(record: &mut Value) {
     let envelope = |results: Value| json!({ "success": true, "is_empty": false, "error": null, "results": results });
     let error = json!({ "status_code": 500, "exception": "Failure", "message": "no such model" });
     let result = &mut record["result"];
@@ -59,15 +62,19 @@ fn enriched(record: &mut Value) {
     result["name_consistency"] = envelope(json!("Ann: Anne"));
 }
 
-fn stub() -> Stub {
+pub(super) fn stub() -> Stub {
     Stub::start(|asked, _| match asked.endpoint {
         Endpoint::Read => Act::Change(enriched),
         _ => Act::Well,
     })
 }
 
-fn bed(stub: &Stub, more: &str) -> Bed {
-    Config::of(stub).section(TEMPLATE).inbox(&format!("{ALL}\n{more}")).bed()
+pub(super) fn bed(stub: &Stub, more: &str) -> Bed {
+    config(stub, more).bed()
+}
+
+pub(super) fn config(stub: &Stub, more: &str) -> Config {
+    Config::of(stub).section(TEMPLATE).inbox(&format!("{ALL}\n{more}"))
 }
 
 /// The names and contents of what lies beside the recordings.
@@ -155,11 +162,42 @@ fn check_warns_of_what_is_bought_and_not_shown() {
     assert!(!ran.stdout.contains("summarization"), "Markdown shows it: {ran:?}");
 }
 
-fn python() -> std::path::PathBuf {
+pub(super) fn python() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let checked = Command::new(root.join("tests/clients/install.sh")).arg("--check").output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     root.join("target/clients/python/bin/python")
+}
+
+/// What the W3C's parser of WebVTT reads of files.
+fn w3c_parser(mode: &str, files: &[PathBuf]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/read_vtt.mjs");
+    let ran = Command::new("node").arg(script).arg(mode).args(files).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_parser_of_the_w3c_finds_no_error_in_webvtt() {
+    drop(python()); // the parser is installed with the other readers
+    let stub = stub();
+    let bed = bed(&stub, "provenance = true");
+    bed.drop_in(0, "talk.wav");
+    bed.once(1);
+    let file = |name: &str| bed.path("inbox").join(name);
+    let read = w3c_parser("subtitles/captions/descriptions", &[file("talk.en.vtt"), file("talk.fr.vtt")]);
+    let second = "Well, = 7; # \"x\".";
+    let first = read[0]["texts"][0].as_str().unwrap();
+    assert!(first.contains("<b>there</b> &") && first.contains("{\\b1} --> you."), "{first}");
+    assert_eq!((&read[0]["errors"], &read[0]["texts"][1]), (&json!([]), &json!(second)));
+    assert_eq!(read[0]["times"], json!([[0.5, 2.5], [3, 5]]));
+    assert_eq!((&read[1]["errors"], &read[1]["texts"]), (&json!([]), &json!(["Bonjour.", "Bien."])));
+    let chapters = w3c_parser("chapters", &[file("talk.en.chapters.vtt")]);
+    let texts = json!(["Start; a=b #1 \\", "End --> here"]);
+    assert_eq!((&chapters[0]["errors"], &chapters[0]["texts"]), (&json!([]), &texts));
+    fs::write(file("bad.vtt"), "WEBVTT\n\n00:03.000 --> 00:01.000\n<b>a\n").unwrap();
+    let bad = w3c_parser("subtitles/captions/descriptions", &[file("bad.vtt")]);
+    assert!(bad[0]["errors"].as_array().unwrap().len() > 1, "the parser sees errors: {bad}");
 }
 
 #[test]
@@ -185,6 +223,8 @@ fn programs_of_others_read_the_outputs() {
             "{name}: {texts}"
         );
     }
+    let with_voice = json!("Speaker 2: Well, = 7; # \"x\".");
+    assert_eq!((vtt["pycaption"].as_array().unwrap().len(), &vtt["pycaption"][1]), (2, &with_voice));
     assert_eq!(vtt["voices"], json!(["Speaker 1", "Speaker 2"]));
     assert_eq!(ass["names"], json!(["Speaker 1", "Speaker 2"]));
     assert_eq!(srt["times"], json!([[500, 2500], [3000, 5000]]));
@@ -205,9 +245,46 @@ fn programs_of_others_read_the_outputs() {
     assert!(paragraphs.contains(&json!(["Normal", "00:00:03  Well, = 7; # \"x\"."])), "{docx}");
 }
 
+const DISCLAIMER: &str = "status: machine-generated, not reviewed; made by: scribed ";
+
+/// Where a format has a place for how it was made, programs of others find it there.
+#[test]
+fn programs_of_others_read_how_an_output_was_made() {
+    let stub = stub();
+    let bed = bed(&stub, "provenance = true");
+    bed.drop_in(0, "talk.wav");
+    bed.once(1);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/read_outputs.py");
+    let ran = Command::new(python()).arg(script).arg(bed.path("inbox")).arg("talk.en").output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let read: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!((&read["ttml"]["problems"], &read["ttml"]["render_model"]), (&json!([]), &json!([])));
+    assert_eq!(read["ass"]["texts"].as_array().unwrap().len(), 2);
+    let chapters = ffprobe(&bed.path("inbox/talk.en.chapters.ffmeta"));
+    for about in [
+        &read["ttml"]["about"],
+        &read["docx"]["about"],
+        &read["html"]["about"][0],
+        &chapters["format"]["tags"]["comment"],
+    ] {
+        let about = about.as_str().unwrap_or_else(|| panic!("{read} {chapters}"));
+        assert!(about.starts_with(DISCLAIMER), "{about}");
+        assert!(about.contains("parameters: {\"translation\":true,\"translation_config\":"), "{about}");
+        assert!(about.contains("recording blake3: ") && about.contains("; service: default; "), "{about}");
+    }
+    for (name, start) in [("talk.en.ass", "; "), ("talk.en.vtt", ""), ("talk.en.chapters.vtt", "")] {
+        let text = fs::read_to_string(bed.path("inbox").join(name)).unwrap();
+        let line = format!("\n{start}status: machine-generated, not reviewed\n");
+        assert!(text.contains(&line), "{name}: {text}");
+    }
+    fs::remove_file(bed.path("inbox/talk.en.ass")).unwrap();
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert!(bed.path("inbox/talk.en.ass").exists());
+}
+
 /// What ffprobe reads of a file: its streams with their packets, and its chapters.
 fn ffprobe(path: &Path) -> Value {
-    let asked = ["-v", "error", "-of", "json", "-show_streams", "-show_packets", "-show_chapters"];
+    let asked = ["-v", "error", "-of", "json", "-show_streams", "-show_packets", "-show_chapters", "-show_format"];
     let ran = Command::new("ffprobe").args(asked).arg(path).output().unwrap();
     assert!(ran.status.success() && ran.stderr.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
     serde_json::from_slice(&ran.stdout).unwrap()
@@ -224,6 +301,10 @@ fn ffmpeg_reads_subtitles_and_chapters() {
         let packets = read["packets"].as_array().unwrap().len();
         assert_eq!((&read["streams"][0]["codec_name"], packets), (&json!(codec), 2), "{ext}: {read}");
     }
+    let srt = bed.path("inbox/talk.en.srt");
+    let styled = Command::new("ffmpeg").args(["-v", "error", "-i"]).arg(srt).args(["-f", "ass", "-"]).output().unwrap();
+    let styled = String::from_utf8(styled.stdout).unwrap();
+    assert!(styled.contains("b>there<") && !styled.contains("{\\b1}"), "text is not taken for markup: {styled}");
     let read = ffprobe(&bed.path("inbox/talk.en.chapters.ffmeta"));
     let chapters = read["chapters"].as_array().unwrap().iter();
     let chapters: Vec<(&Value, &Value)> =

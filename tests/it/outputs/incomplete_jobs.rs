@@ -6,6 +6,8 @@ use crate::support::config::Config;
 use crate::support::manifests::{receipt, write};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 /// A list of two recordings, transcribed elsewhere with all that this template requests.
 fn bed(stub: &Stub) -> Bed {
@@ -174,6 +176,40 @@ fn a_retry_of_all_incomplete_jobs_shows_the_cost_first() {
     );
     assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
+}
+
+/// Runs `retry --incomplete` in a terminal and types an answer.
+fn retry_in_terminal(bed: &Bed, answer: &str) -> String {
+    let own = bed.command::<&str>([]);
+    let line = format!("'{}' retry --incomplete", own.get_program().to_str().unwrap());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(bed.path("."));
+    command.env_remove("SCRIBED_CONFIG").env("TZ", "UTC").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+    let ran = child.wait_with_output().unwrap();
+    let shown = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{shown}");
+    shown
+}
+
+#[test]
+fn a_person_is_asked_before_anything_incomplete_is_bought_again() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    let incomplete = || bed.run(["status", "--json"]).last_object()["incomplete"].clone();
+    for refusal in ["no\n", "\n", "yes please\n"] {
+        let shown = retry_in_terminal(&bed, refusal);
+        assert!(shown.contains("1 job to continue") && shown.contains("Type yes to continue:"), "{shown}");
+        bed.run(["once"]);
+        assert_eq!(incomplete(), 1, "{refusal:?} is not yes");
+    }
+    assert_eq!(stub.book().creates.len(), 2);
+    retry_in_terminal(&bed, "Yes\n");
+    bed.once(0);
+    assert_eq!((incomplete(), stub.book().creates.len()), (json!(0), 3));
 }
 
 /// Under the embedded service.

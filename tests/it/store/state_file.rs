@@ -72,6 +72,54 @@ fn an_imported_queue_is_the_same_and_buys_nothing_twice() {
     assert_eq!(jobs.iter().filter(|job| job["stage"] == "written").count(), 4, "{jobs:?}");
 }
 
+/// The file is older than the last purchase: the service's list tells of it before anything is bought.
+#[test]
+fn what_was_bought_after_the_export_is_found_in_the_list_and_not_bought_again() {
+    let stub = Stub::start(one_fails);
+    let bed = bed(&stub);
+    assert_eq!(bed.run(["state", "export", "queue.jsonl"]).code, 0);
+    assert_eq!(bed.run(["resume", "--source", "inbox"]).code, 0);
+    bed.run(["once"]);
+    assert_eq!(stub.book().creates.len(), 3, "c.wav was bought after the export");
+    for entry in fs::read_dir(bed.path("inbox")).unwrap().map(Result::unwrap) {
+        if entry.path().extension().is_none_or(|extension| extension != "wav") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let asked_before = stub.book().asked.len();
+    assert_eq!(bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]).code, 0);
+    write(&bed, "d.wav", "five");
+    assert_eq!(bed.run(["--config", "other.toml", "resume", "--source", "inbox"]).code, 0);
+    let summary = bed.run(["--config", "other.toml", "once", "--json"]).last_object();
+    assert_eq!(summary["failed"], json!(0), "{summary}");
+    let files: Vec<String> = stub.book().creates.iter().map(|create| create.file.clone()).collect();
+    assert_eq!((files.len(), files.last().map(String::as_str)), (4, Some("d.wav")), "only d.wav is new");
+    assert!(bed.path("inbox/c.en.srt").exists(), "it is written from what was bought");
+    let endpoints: Vec<Endpoint> = stub.book().asked[asked_before..].iter().map(|(_, endpoint, _)| *endpoint).collect();
+    let first = |wanted: Endpoint| endpoints.iter().position(|endpoint| *endpoint == wanted);
+    assert!(first(Endpoint::List) < first(Endpoint::Create), "the list comes first: {endpoints:?}");
+    assert!(first(Endpoint::List).is_some());
+}
+
+/// Kept results are not in the file; their folder can be copied.
+#[test]
+fn the_folder_of_kept_results_can_be_copied_beside_an_imported_queue() {
+    let stub = Stub::start(one_fails);
+    let bed = bed(&stub);
+    assert_eq!(bed.run(["state", "export", "queue.jsonl"]).code, 0);
+    assert_eq!(bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]).code, 0);
+    let copied = std::process::Command::new("cp").arg("-a").args([bed.path("one/results"), bed.path("two/")]).status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(bed.path("inbox/a.en.srt")).unwrap();
+    stub.set(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Say(refusal(404, "gone")),
+        _ => Act::Well,
+    });
+    let repaired = bed.run(["--config", "other.toml", "verify", "--repair", "--json"]);
+    assert_eq!((repaired.code, &repaired.last_object()["restored"]), (0, &json!(1)), "{repaired:?}");
+    assert!(bed.path("inbox/a.en.srt").exists());
+}
+
 #[test]
 fn what_cannot_be_imported_changes_nothing() {
     let stub = Stub::start(one_fails);

@@ -543,6 +543,11 @@ impl SmallDisk {
         Self(at.into())
     }
 
+    /// A disk that is mounted there already and is unmounted by somebody else.
+    pub fn at(at: &Path) -> std::mem::ManuallyDrop<Self> {
+        std::mem::ManuallyDrop::new(Self(at.into()))
+    }
+
     /// Fills the disk and returns the file that fills it.
     pub fn fill(&self) -> PathBuf {
         let filler = self.0.join("filler");

@@ -13,7 +13,7 @@ use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{self, AcceptedTexts, KeptText};
-use crate::output::formats::{Production, Provenance};
+use crate::output::formats::{DISCLAIMER, Production, Provenance};
 use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
@@ -92,11 +92,16 @@ fn render_outputs(
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
+    // What a person accepted was reviewed.
+    let is_unreviewed = source.output_files.provenance && accepted.is_none();
     let (raw, record) = match accepted {
         Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
         None => (raw, record),
     };
-    let made_by = provenance(&record, job, order, transcription);
+    let made_by = Provenance {
+        transcript: is_unreviewed.then_some(DISCLAIMER),
+        ..provenance(&record, job, order, transcription)
+    };
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
     let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
@@ -245,7 +250,7 @@ fn requested_parts(
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
-    let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
+    let record = Record::<Delivered, IgnoredAny>::of_kept(raw);
     record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
 
@@ -273,6 +278,7 @@ fn provenance(
         created: record.created_at.clone().unwrap_or_default(),
         program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
         review: job.review.as_deref().map(Review::as_json),
+        transcript: None,
     }
 }
 
