@@ -30,7 +30,7 @@ fn without_markup(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         plain.push(c);
-        let rest = text[at + c.len_utf8()..].as_bytes();
+        let rest = &text.as_bytes()[at + c.len_utf8()..];
         let is_markup = match c {
             '<' => rest.first().is_some_and(|next| *next == b'/' || next.is_ascii_alphabetic()),
             '{' => rest.first() == Some(&b'\\'),

@@ -92,7 +92,7 @@ fn reviews_that_cannot_be() {
         ("slowest_words = 500", "`source.review.slowest_words` leaves no rate that is right: the slowest is 500"),
         ("audio = \"no\"", "`source.review.audio` must be"),
     ] {
-        let report = with_source(&format!("review = {{ {line} }}\n")).to_string();
+        let report = with_source(&format!("review = {{ {line} }}\n"));
         assert!(report.contains(why), "{line}: {report}");
     }
 }

@@ -40,7 +40,7 @@ fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>,
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
     let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
     let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection.clone() });
-    let suspect = args.suspect.then(|| Selection { suspect: true, kind: None, ..selection });
+    let suspect = args.suspect.then_some(Selection { suspect: true, kind: None, ..selection });
     Ok([failed, incomplete, suspect].into_iter().flatten().collect())
 }
 
