@@ -38,6 +38,8 @@ fn main() -> Result<()> {
         std::fs::remove_file(file)?;
     }
     report("one output of a hundred jobs is missing", jobs, || render(dir.path(), &["--restore"]))?;
+    std::fs::write(dir.path().join("jobs.toml"), format!("{CONFIG}name_as = \"{{{{ stem }}}}.{{{{ ext }}}}\"\n"))?;
+    report("all names change: four files a job move", jobs, || render(dir.path(), &[]))?;
     let files = outputs(dir.path());
     report("limit: the same files, read and hashed", jobs, || hash_all(&files))?;
     Ok(())

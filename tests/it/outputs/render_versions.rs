@@ -109,7 +109,7 @@ fn a_newer_version_goes_beside_an_edited_output_and_nothing_else_is_touched() {
     assert_eq!(now["talk.en.srt"], "as a person heard it");
     assert!(now["talk.wav.en.srt"].contains("00:00:04,500"), "{now:?}");
     let job = &bed.jobs()["talk.wav"];
-    assert_eq!(job["outputs"], json!(["talk.wav.en.srt", "talk.en.txt"]));
+    assert_eq!(job["outputs"], json!(["talk.en.txt", "talk.wav.en.srt"]));
     assert_eq!(job["earlier_outputs"], json!(["talk.en.srt"]), "listed together");
     let again = render(&bed, &[]);
     assert_eq!((count(&again, "unchanged"), count(&again, "edited"), inode("talk.en.txt")), (1, 1, text), "{again:?}");
