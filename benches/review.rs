@@ -250,7 +250,7 @@ fn undamaged(made: &[Recorded], options: &Options) {
             println!(
                 "{} in {}: {warning}",
                 from - part.map_or(0.0, |(begin, _)| *begin),
-                part.map_or("", |(_, name)| name)
+                part.map_or("", |(_, name)| name.as_str())
             );
         }
         clean += usize::from(found.is_empty());

@@ -61,9 +61,9 @@ const WINDOW_FRAMES: usize = 167;
 const LEAST_FRAMES: usize = 40;
 /// How many decibels the levels of the frames of speech spread at least: people pause between syllables and words, most
 /// music does not.
-const LEAST_SPREAD: f32 = 6.5;
+const LEAST_SPREAD: f32 = 7.5;
 /// How many decibels the levels of two frames of speech in a row differ at most, in the mean: drums differ more.
-const MOST_CHANGE: f32 = 12.0;
+const MOST_CHANGE: f32 = 9.5;
 
 /// Returns the parts of a loud segment that change as speech does.
 fn speech_in(segment: &Segment) -> impl Iterator<Item = TimeSpan> {
