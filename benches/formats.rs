@@ -49,6 +49,7 @@ fn timed(raw: &[u8], format: Format, rules: &CaptionRules, times: u32) -> Result
             formats: &[format],
             captions: rules,
             requested: None,
+            ignores_sent_subtitles: false,
             made_by: Provenance { program: "scribed".into(), ..Provenance::default() },
             production: Production::default(),
         });

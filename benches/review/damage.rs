@@ -171,7 +171,7 @@ fn spoken_span(one: &Recorded, seconds: f64, random: &mut fastrand::Rng) -> Opti
 fn with(one: &Recorded, span: TimeSpan, words: Vec<Word>) -> Transcript {
     let mut transcript = one.transcript.clone();
     for utterance in &mut transcript.utterances {
-        let middle = |word: &Word| (word.start + word.end) / 2.0;
+        let middle = |word: &Word| word.start.midpoint(word.end);
         utterance.words.retain(|word| !(span.start..span.end).contains(&middle(word)));
         utterance.text = utterance.words.iter().map(|word| word.text.trim()).collect::<Vec<_>>().join(" ");
     }
