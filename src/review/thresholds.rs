@@ -55,7 +55,7 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             checks: EnabledChecks::default(),
-            speech_without_words: Duration::from_secs(3),
+            speech_without_words: Duration::from_secs(5),
             words_without_speech: Duration::from_secs(1),
             repeated_phrase: 4,
             repeated_words: 12,

@@ -383,7 +383,7 @@ impl PlanReport {
             None => context.print_line(&match (reckoned.passes, reckoned.constraint().unwrap_or_default()) {
                 (Some(passes), by) => format!(
                     "not all of them in one pass: {by} ends each pass of `scribed once`, and about {passes} passes do \
-                     all of them; a daemon goes on when it is started again"
+                     all of them; a daemon continues when it is started again"
                 ),
                 (None, by) => format!("not all of them can be done with the current settings: limited by {by}"),
             }),

@@ -26,7 +26,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A source with the state of its folder or bucket.
@@ -138,8 +138,16 @@ impl Mount {
         let (Some(memory), Some(place)) = (&self.output_memory, &self.source.output_folder) else { return Ok(()) };
         let shown = place.display();
         let failed = |error: io::Error| format!("cannot write outputs to {shown}: {}", describe_error(&error, place));
+        let recognise =
+            |known| marker::recognise(place, known).map_err(|stranger| format!("the folder {shown} {stranger}"));
         if let Some(known) = memory.load().map_err(failed)? {
-            return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
+            return recognise(Some(&known));
+        }
+        // Two jobs, or two sources with one folder, that identify it at once would each give it a marker of their own.
+        static IDENTIFYING: Mutex<()> = Mutex::new(());
+        let _turn = IDENTIFYING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = memory.load().map_err(failed)? {
+            return recognise(Some(&known));
         }
         // Its parents are not created: one of them may be a mount point.
         match place.symlink_metadata() {

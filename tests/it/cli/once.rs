@@ -31,6 +31,7 @@ fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
             "missing",
             "seconds",
             "skipped",
+            "suspect",
             "unread",
             "waiting",
             "waiting_for"

@@ -77,7 +77,8 @@ fn by_name(asked: &Asked<'_>, _book: &mut Book) -> Act {
     }
 }
 
-const TEMPLATE: &str = "[template.en]\nlanguage_config = { languages = [\"en\"] }";
+const TEMPLATE: &str =
+    "[review]\nspeech_without_words = \"3s\"\n[template.en]\nlanguage_config = { languages = [\"en\"] }";
 
 fn bed(stub: &Stub) -> Bed {
     let manifests = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\ntemplate = \"en\"";

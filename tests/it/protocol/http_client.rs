@@ -576,7 +576,7 @@ async fn faults_of_a_read() {
         (page(404, "<html>nginx"), FaultKind::Broken, "check `url`"),
         (page(200, "<html>hello"), FaultKind::Broken, "a web page: `<html>hello`"),
         (json(200, other), FaultKind::Broken, "another transcription"),
-        (json(200, r#"{"result":1}"#), FaultKind::Broken, "expected struct"),
+        (json(200, r#"{"result":1}"#), FaultKind::Broken, "status"),
         (json(200, r#"{"id":"x"}"#), FaultKind::Broken, "status"),
         (json(502, ""), FaultKind::Broken, "answered 502 (Bad Gateway) with an empty body"),
         (Step::AnswerAndClose(cut), FaultKind::Broken, "incomplete"),

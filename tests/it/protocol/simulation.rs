@@ -579,6 +579,9 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         walk_limit = {}
         poll = {{ min = "5s", max = "10m", give_up = "6h" }}
         limits = {{ uploads = {}, running = {} }}
+        [review]
+        # Searching the audio runs ffmpeg; here no process and no clock of the machine takes part.
+        audio = false
         [budget]
         {}
         [[source]]
