@@ -591,8 +591,8 @@ pub enum CaptionsCommand {
 /// Which rules count.
 #[derive(Debug, Args)]
 pub struct CaptionRuleArgs {
-    /// Published rules: default, netflix, bbc, vertical, amazon or arte. Otherwise [captions] of the configuration file
-    /// if there is one, else `default`
+    /// Published rules: default, netflix, bbc, vertical, amazon or arte. Otherwise those of `captions` in jobs.toml if
+    /// there are any, else `default`
     #[arg(long, value_name = "NAME", value_parser = caption_profile)]
     pub profile: Option<Profile>,
     /// Language of the captions, as `en`; otherwise that in a file's name, as in talk.en.srt
