@@ -77,12 +77,14 @@ fn by_name(asked: &Asked<'_>, _book: &mut Book) -> Act {
     }
 }
 
-const TEMPLATE: &str =
-    "[review]\nspeech_without_words = \"3s\"\n[template.en]\nlanguage_config = { languages = [\"en\"] }";
+const TEMPLATE: &str = "[template.en]\nlanguage_config = { languages = [\"en\"] }";
+
+/// For recordings of less than a minute.
+const STRICT: &str = "[review]\nspeech_without_words = \"3s\"";
 
 fn bed(stub: &Stub) -> Bed {
     let manifests = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\ntemplate = \"en\"";
-    let bed = Config::of(stub).section(TEMPLATE).source(manifests).bed();
+    let bed = Config::of(stub).section(TEMPLATE).section(STRICT).source(manifests).bed();
     write(&bed, "good.wav", recording());
     write(&bed, "bad.wav", [recording(), b"other".to_vec()].concat());
     write(&bed, "looped.wav", "this is no recording");
@@ -204,6 +206,7 @@ fn times_of_a_track_that_was_sent_alone_are_those_of_the_film() {
     let bed = Config::of(&stub)
         .service("upload = \"audio\"")
         .section(TEMPLATE)
+        .section(STRICT)
         .inbox("include = [\"**/*.mkv\"]\nhold = \"20ms\"\ntemplate = \"en\"")
         .bed();
     stub.set(|asked, _| match asked.endpoint {

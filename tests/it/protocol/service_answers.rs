@@ -222,7 +222,8 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
 fn an_utterance_of_any_length_is_written() {
     let stub = Stub::start(|asked, _| match asked.endpoint {
         Endpoint::Read => Act::Change(|record| {
-            record["result"]["transcription"]["utterances"][0]["text"] = json!(format!("{} ", "word".repeat(16)).repeat(1 << 17));
+            record["result"]["transcription"]["utterances"][0]["text"] =
+                json!(format!("{} ", "word".repeat(16)).repeat(1 << 17));
         }),
         _ => Act::Well,
     });
