@@ -20,6 +20,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The outcome of replacing an older output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +130,7 @@ pub fn replace(
         // An earlier process died at this point and left its swap file.
         Err(Errno::EXIST) => {
             drop(lock);
-            recover(folder, &swap.text())?;
+            recover_in_turn(folder, &swap.text())?;
             return Ok(Replaced::LookAgain);
         }
         Err(_) => return rename_over(folder, temporary, name, is_ours),
@@ -180,8 +181,21 @@ pub fn recover_of(folder: &WorkFolder, name: &OsStr, new: &Hash, old: &Hash) -> 
     match rustix::fs::statat(folder, &swap, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(false),
         Err(error) => Err(error.into()),
-        Ok(_) => recover(folder, &swap).map(|()| true),
+        Ok(_) => recover_in_turn(folder, &swap).map(|()| true),
     }
+}
+
+/// Recovers as [`recover`] does, and waits up to a second for others that work in the folder: a sweep of this process
+/// may have found the same file, and an exchange takes milliseconds.
+fn recover_in_turn(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
+    const ATTEMPTS: u32 = 100;
+    for _ in 1..ATTEMPTS {
+        match recover(folder, swap) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(10)),
+            recovered => return recovered,
+        }
+    }
+    recover(folder, swap)
 }
 
 /// Recovers a file whose process died during an exchange: removes it if scribed wrote it; otherwise puts it back or
@@ -434,6 +448,23 @@ mod tests {
             assert_eq!(listing(&folder), names, "{swapped}");
             assert_eq!(read(&folder, NAME), wanted);
         }
+    }
+
+    #[test]
+    fn a_recovery_waits_for_a_sweep_that_is_at_the_same_file() {
+        let folder = TempDir::new().unwrap();
+        let open = WorkFolder::open(folder.path()).unwrap();
+        let (new, old) = (Hash::of(b"new"), Hash::of(b"old"));
+        fs::write(folder.path().join(SwapName::of(NAME.as_ref(), &new, &old).text()), "old").unwrap();
+        let sweep = WorkFolder::open(folder.path()).unwrap();
+        let lock = Lock::exclusive(&sweep).unwrap();
+        std::thread::scope(|scope| {
+            let recovered = scope.spawn(|| recover_of(&open, NAME.as_ref(), &new, &old));
+            std::thread::sleep(Duration::from_millis(30));
+            drop(lock);
+            assert!(recovered.join().unwrap().unwrap());
+        });
+        assert_eq!(listing(&folder), [""; 0]);
     }
 
     #[test]
