@@ -48,6 +48,12 @@ pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{
 const NAME: &str = "name_as";
 
 impl NameTemplate {
+    /// Whether recordings of different stems have outputs of different names, as far as the template's text shows.
+    pub fn names_the_stem(&self) -> bool {
+        let source = self.env.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default();
+        self.player.is_some() || source.contains("stem") || source.contains("name")
+    }
+
     /// Returns a text that is equal for templates that give the same names.
     pub fn identity(&self) -> String {
         let source = self.env.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default();

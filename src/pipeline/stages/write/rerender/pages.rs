@@ -92,7 +92,7 @@ pub async fn render_jobs(
 ) -> Result<Vec<RenderedJob>, StoreError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let order: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-    let groups = groups(jobs).into_iter().map(async |group| {
+    let groups = groups(parts, jobs).into_iter().map(async |group| {
         let mut done = Vec::with_capacity(group.len());
         for job in group {
             done.push(render_job(parts, job, run).await?);
@@ -106,13 +106,15 @@ pub async fn render_jobs(
     Ok(order.into_iter().filter_map(|id| done.remove(&id)).collect())
 }
 
-/// Groups jobs whose recordings have the same stem in the same folder. Those of a group may share outputs, and are
-/// rendered one after another.
-fn groups(jobs: Vec<Job>) -> Vec<Vec<Job>> {
+/// Groups jobs whose outputs may have the same name: those whose recordings have the same stem in the same folder, or all
+/// of a source whose names do not contain the stem. Those of a group are rendered one after another.
+fn groups(parts: &RenderParts<'_>, jobs: Vec<Job>) -> Vec<Vec<Job>> {
     let mut groups: BTreeMap<(SourceName, PathBuf), Vec<Job>> = BTreeMap::new();
     for job in jobs {
         let path = Path::new(OsStr::from_bytes(job.key.path.as_bytes()));
-        let key = (job.key.source.clone(), path.with_extension(""));
+        let names_the_stem = parts.mounts.get(&job.key.source).is_none_or(|it| it.source().name_as.names_the_stem());
+        let stem = if names_the_stem { path.with_extension("") } else { PathBuf::new() };
+        let key = (job.key.source.clone(), stem);
         groups.entry(key).or_default().push(job);
     }
     groups.into_values().collect()
