@@ -16,7 +16,7 @@ pub struct Cue {
 }
 
 /// Formats `HH:MM:SS,mmm`; from 100 hours on, the hours have more digits.
-pub(super) fn time(at: Duration, mark: char) -> String {
+pub fn time(at: Duration, mark: char) -> String {
     let seconds = at.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", seconds % 60, at.subsec_millis())

@@ -49,11 +49,12 @@ pub(super) fn begins_with_dash(row: &str) -> bool {
 }
 
 /// Returns the rule of rows that are worse than need be: a line of one word, or lines of very different length.
-pub(super) fn rows_could_be_better(text: &FileText, layout: &Layout) -> Option<CaptionRule> {
-    let widths: Vec<u32> = text.rows.iter().map(|row| layout.unit.measure(row)).collect();
-    let words: Vec<usize> = text.rows.iter().map(|row| row.split_whitespace().count()).collect();
+pub(super) fn rows_could_be_better(rows: &[String], layout: &Layout) -> Option<CaptionRule> {
+    let widths: Vec<u32> = rows.iter().map(|row| layout.unit.measure(row)).collect();
+    let words: Vec<usize> = rows.iter().map(|row| row.split_whitespace().count()).collect();
     let suspect = fault_of(&widths, &words)?;
-    let pieces = pieces(&text.rows, text.start, text.end, CaptionFormat::Ttml, layout);
+    // Times do not matter for the division of one cue into rows.
+    let pieces = pieces(rows, 0, 0, CaptionFormat::Ttml, layout);
     let best = rows::divide(&pieces, layout);
     let widths: Vec<u32> = best.iter().map(|row| row_width(&pieces[row.clone()])).collect();
     let words_in = |row: &[Piece]| row.iter().enumerate().filter(|(i, piece)| *i == 0 || piece.spaced).count();

@@ -90,7 +90,7 @@ fn fitting(phrase: &[TimedToken], layout: &Layout) -> usize {
     let mut filler = Filler::new(layout.maximum_characters_per_row);
     let fits = |piece: &&TimedToken| {
         filler.add(piece);
-        filler.rows <= layout.maximum_rows_per_caption.max(1) && piece.end <= latest
+        filler.rows <= layout.rows() && piece.end <= latest
     };
     phrase.iter().take_while(fits).count().max(1)
 }
@@ -206,9 +206,8 @@ fn fair_end(current: &Caption, next: &Caption) -> u64 {
 /// Extends captions that are too short to read as far as the next one allows, and shortens those that are shown for too
 /// long.
 fn stretch(captions: &mut [Caption], layout: &Layout) {
-    let limit = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let longest = limit(layout.maximum_duration).max(1);
-    let shortest = limit(layout.minimum_duration).clamp(1, longest);
+    let longest = layout.longest();
+    let shortest = super::layout::millis(layout.minimum_duration).clamp(1, longest);
     for i in 0..captions.len() {
         let next = captions.get(i + 1).map_or(u64::MAX, |next| next.start);
         let caption = &mut captions[i];

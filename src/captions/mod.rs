@@ -27,7 +27,7 @@ mod write;
 
 pub use ass::ass;
 pub use check::{CaptionRule, Violation, check};
-pub use cue::Cue;
+pub use cue::{Cue, time};
 pub use fix::fix;
 pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};
 pub use measure::LineUnit;

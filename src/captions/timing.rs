@@ -35,18 +35,13 @@ pub(super) fn separate(cues: &mut [impl Timed]) {
         let (left, right) = cues.split_at_mut(i);
         let (Some(current), Some(next)) = (left.last_mut(), right.first_mut()) else { return };
         let (current, next) = (current.span(), next.span());
-        if next.start < current.end && !leaves_enough(current, next) {
+        if next.start < current.end {
             next.start = next.start.max(fair_end(current, next).min(current.end));
         }
         next.start = next.start.max(current.start + 1);
         next.end = next.end.max(next.start);
         current.end = current.end.min(next.start);
     }
-}
-
-/// Whether the first of two overlapping cues keeps its fair share if it ends where the next one begins.
-fn leaves_enough(current: &CueSpan, next: &CueSpan) -> bool {
-    next.start >= fair_end(current, next)
 }
 
 /// Returns when the first of two overlapping cues ends if they share their time by length, in milliseconds.

@@ -707,7 +707,7 @@ fn fault_kind(text: &str) -> Result<String, String> {
 
 fn enrichment(text: &str) -> Result<Enrichment, String> {
     let names = || Enrichment::ALL.map(Enrichment::name).join(", ");
-    let named = Enrichment::ALL.into_iter().find(|one| one.name() == text);
+    let named = Enrichment::of_name(text);
     named.ok_or_else(|| format!("no enrichment has this name; the enrichments are {}", names()))
 }
 

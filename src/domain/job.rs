@@ -13,6 +13,9 @@ use crate::domain::sent_audio::SentAudio;
 use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 
 /// The key of a job, which never changes and does not depend on the machine or the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,6 +52,13 @@ impl JobTag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobTag(pub [u8; 16]);
 
+/// Written as 32 hexadecimal digits.
+impl fmt::Display for JobTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
 /// What tells one state of a file from another without reading the file. Times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
@@ -75,6 +85,16 @@ pub struct Output {
 }
 
 impl Output {
+    /// Returns its file name as the system takes it.
+    pub fn file_name(&self) -> OsString {
+        OsString::from_vec(self.name.as_bytes().to_vec())
+    }
+
+    /// Whether both are the same file, with whatever content.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (&self.name, &self.at) == (&other.name, &other.at)
+    }
+
     /// Returns its name for people, with its folder if that is not the recording's.
     pub fn display_name(&self) -> String {
         match &self.at {

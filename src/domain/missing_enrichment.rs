@@ -52,6 +52,11 @@ impl Enrichment {
         Self::Translation,
     ];
 
+    /// Returns the enrichment of the parameter of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// Returns the name of the parameter.
     pub fn name(self) -> &'static str {
         match self {

@@ -82,8 +82,7 @@ impl Token {
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let job = u128::from_be_bytes(self.job.0);
-        write!(f, "1.{}.{}.{job:032x}.{}", self.content, self.params, self.round)
+        write!(f, "1.{}.{}.{}.{}", self.content, self.params, self.job, self.round)
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> EnrichmentParts<'a> {
         let mut parts: BTreeMap<Enrichment, Vec<&RawValue>> = BTreeMap::new();
         let result = object(answer).remove("result").map(RawValue::get).map(object).unwrap_or_default();
         let mut add = |name: &str, value: &'a RawValue| {
-            let enrichment = Enrichment::ALL.into_iter().find(|one| one.name() == name);
+            let enrichment = Enrichment::of_name(name);
             enrichment.into_iter().for_each(|one| parts.entry(one).or_default().push(value));
         };
         if let Some(sentences) = result.get("transcription").and_then(|said| object(said.get()).remove("sentences")) {

@@ -143,7 +143,7 @@ impl<'de> Reads<'de> for HeadReader {
             match &*key {
                 "metadata" => head.metadata = map.next_value()?,
                 "transcription" => head.has_transcription |= map.next_value::<Option<IgnoredAny>>()?.is_some(),
-                name if Enrichment::ALL.iter().any(|one| one.name() == name) => {
+                name if Enrichment::of_name(name).is_some() => {
                     head.has_enrichment |= map.next_value::<Option<IgnoredAny>>()?.is_some();
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),

@@ -326,7 +326,7 @@ impl<'de> Fields<'de> for Delivered {
         if name == "transcription" {
             return map.next_value_seed(Reader(&mut Transcription(self)));
         }
-        let Some(enrichment) = Enrichment::ALL.into_iter().find(|one| one.name() == name) else {
+        let Some(enrichment) = Enrichment::of_name(name) else {
             return map.next_value::<IgnoredAny>().map(drop);
         };
         self.envelope(enrichment, map)

@@ -171,7 +171,7 @@ impl Checker<'_> {
         if rows.len() < 2 || is_dialogue(rows) {
             return;
         }
-        let Some(better) = rows_could_be_better(self.text, self.layout) else { return };
+        let Some(better) = rows_could_be_better(rows, self.layout) else { return };
         match better {
             CaptionRule::Orphan => self.add(CaptionRule::Orphan, "a line has only one word".to_owned(), None),
             rule => {

@@ -5,7 +5,7 @@
 //! overlap: captions stay with the speech. What is as the rules demand stays as it is.
 
 use super::check::{is_forbidden, words_of};
-use super::file_text::{FileText, begins_with_dash, is_dialogue, pieces, rows_could_be_better, units_of};
+use super::file_text::{begins_with_dash, is_dialogue, pieces, rows_could_be_better, units_of};
 use super::layout::{Layout, millis};
 use super::markup_spans::SpanCarrier;
 use super::parse::{CaptionFile, CaptionFormat, FileCue, shown};
@@ -166,15 +166,7 @@ impl Draft {
         if is_dialogue(&self.shown) {
             return;
         }
-        let text = || FileText {
-            line: 0,
-            start: self.span.start,
-            end: self.span.end,
-            rows: self.shown.clone(),
-            units: self.span.units,
-            words: self.span.words,
-        };
-        if self.rows_fit(layout) && rows_could_be_better(&text(), layout).is_none() {
+        if self.rows_fit(layout) && rows_could_be_better(&self.shown, layout).is_none() {
             return;
         }
         let rows = texts(&self.pieces, layout);

@@ -1,6 +1,6 @@
 //! `scribed captions`: compares caption files with published rules, and repairs them. It uses no queue and no service.
 
-use crate::captions::{CaptionFile, CaptionFormat, CaptionRules, Violation, check, fix};
+use crate::captions::{CaptionFile, CaptionFormat, CaptionRules, Violation, check, fix, time};
 use crate::cli::args::{CaptionRuleArgs, CaptionsArgs, CaptionsCheckArgs, CaptionsCommand, CaptionsFixArgs};
 use crate::cli::render::terminal;
 use crate::cli::runtime::entry::Context;
@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Checks or repairs the files. The exit code is 1 if something breaks a rule, or still does.
 ///
@@ -93,7 +94,7 @@ impl Input {
         let Violation { cue, line, words, .. } = violation;
         let place = match cue {
             0 => format!("line {line}"),
-            cue => format!("cue {cue} at {}", clock(violation.at)),
+            cue => format!("cue {cue} at {}", time(Duration::from_millis(violation.at), '.')),
         };
         let warning = if violation.rule.only_warns() { "warning: " } else { "" };
         let rule = violation.rule.name().replace('_', " ");
@@ -115,12 +116,6 @@ impl Input {
             "message": violation.words,
         })
     }
-}
-
-/// Formats `00:01:03.200`.
-fn clock(ms: u64) -> String {
-    let seconds = ms / 1000;
-    format!("{:02}:{:02}:{:02}.{:03}", seconds / 3600, seconds / 60 % 60, seconds % 60, ms % 1000)
 }
 
 /// Returns the language in a file's name: `en` of `talk.en.srt` and of `talk.en.forced.srt`.

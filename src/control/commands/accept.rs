@@ -96,8 +96,7 @@ async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Opt
     let params = blocking(move || files.keep(br#"{"accepted":true}"#)).await.map_err(|error| {
         CommandRefusal::Declined(format!("cannot write to the state directory: {error}; nothing was accepted"))
     })?;
-    let tag: String = job.key.tag().0.iter().map(|byte| format!("{byte:02x}")).collect();
-    let transcription = TranscriptionId::accepted(tag);
+    let transcription = TranscriptionId::accepted(job.key.tag().to_string());
     Ok(Some(AcceptedResult { order: PurchaseKey { service, content, params }, transcription }))
 }
 
@@ -168,8 +167,8 @@ fn accepted(
     result: Option<&AcceptedResult>,
 ) -> AcceptedText {
     let job = &target.job;
-    let own = job.outputs.iter().chain(&job.earlier).find(|output| is_same(output, &target.output));
-    let before = job.accepted.as_ref().filter(|before| is_same(&before.output, &target.output));
+    let own = job.outputs.iter().chain(&job.earlier).find(|output| output.is_same_file(&target.output));
+    let before = job.accepted.as_ref().filter(|before| before.output.is_same_file(&target.output));
     let transcription = result.map(|result| &result.transcription).or(job.stage.transcription());
     AcceptedText {
         format: target.format,
@@ -182,19 +181,15 @@ fn accepted(
     }
 }
 
-fn is_same(one: &Output, other: &Output) -> bool {
-    (&one.name, &one.at) == (&other.name, &other.at)
-}
-
 /// Returns the outputs of the job with the accepted one among them. The output of the same format that it takes the
 /// place of counts as an earlier one.
 fn change(job: &Job, accepted: AcceptedText) -> OutputChange {
     let format = |output: &Output| Format::of_name(&output.name.lossy());
     let wanted = format(&accepted.output);
     let others = |outputs: &[Output]| -> Vec<Output> {
-        outputs.iter().filter(|output| !is_same(output, &accepted.output)).cloned().collect()
+        outputs.iter().filter(|output| !output.is_same_file(&accepted.output)).cloned().collect()
     };
-    let is_among = job.outputs.iter().any(|output| is_same(output, &accepted.output));
+    let is_among = job.outputs.iter().any(|output| output.is_same_file(&accepted.output));
     let (replaced, mut outputs): (Vec<Output>, Vec<Output>) =
         others(&job.outputs).into_iter().partition(|output| !is_among && format(output) == wanted);
     outputs.push(accepted.output.clone());
@@ -254,11 +249,11 @@ async fn commit(handler: &CommandHandler, job: &Job, event: JobEvent) -> Result<
 /// transcribed is handled as if it were new.
 async fn take_back(handler: &CommandHandler, target: Target) -> Result<AcceptedAnswer, CommandRefusal> {
     let job = target.job;
-    let Some(accepted) = job.accepted.clone().filter(|accepted| is_same(&accepted.output, &target.output)) else {
+    let Some(accepted) = job.accepted.clone().filter(|accepted| accepted.output.is_same_file(&target.output)) else {
         let words = format!("{} is not accepted for job {}", target.file.full().display(), job.id);
         return Err(CommandRefusal::Declined(words));
     };
-    let before = |output: &Output| match (is_same(output, &accepted.output), accepted.written) {
+    let before = |output: &Output| match (output.is_same_file(&accepted.output), accepted.written) {
         (true, written) => written.map(|hash| Output { hash, ..output.clone() }),
         (false, _) => Some(output.clone()),
     };

@@ -19,8 +19,7 @@ struct Kept {
 
 impl SourceManifests {
     fn record_path(&self, manifest: &RelPath) -> PathBuf {
-        let tag = u128::from_be_bytes(self.key(manifest.clone()).tag().0);
-        self.state.join(format!("{tag:032x}.json"))
+        self.state.join(format!("{}.json", self.key(manifest.clone()).tag()))
     }
 
     /// Returns the hashes of the receipts that were written for this manifest. Blocks.

@@ -128,7 +128,7 @@ fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[Heard<'a>], r
 }
 
 /// Divides a time among words by their lengths.
-fn shares(words: &[&str], start: f64, end: f64) -> Vec<(f64, f64)> {
+pub(super) fn shares(words: &[&str], start: f64, end: f64) -> Vec<(f64, f64)> {
     let lengths: Vec<usize> = words.iter().map(|word| word.chars().count().max(1)).collect();
     let total: usize = lengths.iter().sum::<usize>().max(1);
     let length = (end - start).max(0.0);

@@ -1,6 +1,6 @@
 //! Puts an accepted text into a result, in place of what was recognised; all else in the result stays as it is. Pure.
 
-use super::align::{TextLine, align, read_lines};
+use super::align::{TextLine, align, read_lines, shares};
 use super::cues::{ReadCues, caption_format, read_cues};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
@@ -110,15 +110,10 @@ fn own_answer(text: &str) -> Result<Vec<u8>, Unusable> {
 fn utterance(cue: &Cue, language: &str) -> Utterance {
     let (start, end) = (cue.start.as_secs_f64(), cue.end.as_secs_f64());
     let texts: Vec<&str> = cue.rows.iter().flat_map(|row| row.split_whitespace()).collect();
-    let total: usize = texts.iter().map(|text| text.chars().count()).sum::<usize>().max(1);
-    let mut sum = 0;
-    let at = |sum: usize| start + (end - start) * sum as f64 / total as f64;
-    let words = texts.iter().map(|text| {
-        let from = at(sum);
-        sum += text.chars().count();
-        Word { text: format!(" {text}"), start: from, end: at(sum), confidence: 1.0 }
-    });
-    let words = words.collect();
+    let times = shares(&texts, start, end);
+    let word =
+        |(text, (start, end)): (&&str, (f64, f64))| Word { text: format!(" {text}"), start, end, confidence: 1.0 };
+    let words = texts.iter().zip(times).map(word).collect();
     let (text, language) = (texts.join(" "), language.to_owned());
     Utterance { text, start, end, confidence: 1.0, channel: 0, speaker: cue.speaker, language, words }
 }

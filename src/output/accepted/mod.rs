@@ -103,7 +103,7 @@ impl AcceptedTexts {
 
     /// Returns the file of a text: named after the job, which keeps its name when the queue is lost, and the content.
     fn file(&self, job: &JobKey, hash: &Hash) -> PathBuf {
-        let tag: String = job.tag().0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = job.tag().to_string();
         self.dir.join(&tag[..2]).join(format!("{tag}.{}.json", &hash.to_string()[..16]))
     }
 }

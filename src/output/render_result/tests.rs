@@ -286,7 +286,7 @@ fn enrichment_at(path: &str) -> Option<Enrichment> {
     let below = path.strip_prefix("/result/")?;
     let name = below.strip_prefix("transcription/").filter(|rest| rest.starts_with("sentences")).unwrap_or(below);
     let name = name.split('/').next()?;
-    Enrichment::ALL.into_iter().find(|one| one.name() == name)
+    Enrichment::of_name(name)
 }
 
 /// Fields that outputs can do without and that services send in several types: a value of another type is as none.

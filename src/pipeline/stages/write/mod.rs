@@ -37,7 +37,7 @@ use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ pub async fn run(
     let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let own = ours.published.clone();
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
-    let accepted = job.accepted.iter().map(|accepted| (os_name(&accepted.output), accepted.hash));
+    let accepted = job.accepted.iter().map(|accepted| (accepted.output.file_name(), accepted.hash));
     let own: Vec<_> = own.into_iter().chain(accepted).collect();
     let earlier = earlier_outputs(job, &outputs, &own);
     let rendered_as = rendered_as(context, mount, job, now).await;
@@ -128,17 +128,13 @@ pub async fn run(
     }))
 }
 
-fn os_name(output: &Output) -> OsString {
-    OsString::from_vec(output.name.as_bytes().to_vec())
-}
-
 /// Returns the files that earlier outputs of the job left beside the new ones: edited ones, and those of formats and
 /// places that are not written any more. `own` are the outputs that no other job has.
 fn earlier_outputs(job: &Job, new: &[Output], own: &[(OsString, Hash)]) -> Vec<Output> {
     let is_own =
         |output: &Output| output.at.is_some() || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes());
     let left = job.outputs.iter().filter(|output| is_own(output)).chain(&job.earlier);
-    let is_new = |output: &Output| new.iter().all(|new| (&new.name, &new.at) != (&output.name, &output.at));
+    let is_new = |output: &Output| !new.iter().any(|new| new.is_same_file(output));
     left.filter(|output| is_new(output)).cloned().collect()
 }
 

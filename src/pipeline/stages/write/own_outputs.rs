@@ -17,7 +17,7 @@ use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Returns the outputs that were written for this job and for no other. Two files with one stem and one content share
@@ -54,8 +54,7 @@ pub async fn own_outputs(
     for sibling in siblings {
         let key = JobKey { source: job.key.source.clone(), path: sibling };
         if let Some(other) = store.find(&key).await.map_err(|error| store_fault(&error, now))? {
-            let is_other = |output: &Output, shared: &Output| (&shared.name, &shared.at) != (&output.name, &output.at);
-            own.retain(|output| other.outputs.iter().all(|shared| is_other(output, shared)));
+            own.retain(|output| !other.outputs.iter().any(|shared| shared.is_same_file(output)));
         }
     }
     Ok(names_and_hashes(own))
@@ -90,7 +89,7 @@ pub async fn names_of_others<N: Names>(
 }
 
 fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
-    outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
+    outputs.into_iter().map(|output| (output.file_name(), output.hash)).collect()
 }
 
 /// Returns the folder of the outputs if it is not the recording's. Rows name it themselves.

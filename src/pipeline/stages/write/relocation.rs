@@ -6,8 +6,6 @@ use crate::output::relocated::{Relocation, ending_of};
 use crate::pipeline::media_file::MediaFile;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 
 /// Returns what is needed to recognise outputs that came here with the recording. Only the outputs of the job that
 /// had the transcription first are known: they have the same bytes wherever they lie now.
@@ -22,10 +20,8 @@ pub async fn relocation(
         None => None,
     };
     let outputs = first.map(|first| first.outputs).unwrap_or_default();
-    let known = outputs.into_iter().filter_map(|output| {
-        let name = OsString::from_vec(output.name.as_bytes().to_vec());
-        Some((ending_of(&name)?.to_owned(), output.hash))
-    });
+    let known =
+        outputs.into_iter().filter_map(|output| Some((ending_of(&output.file_name())?.to_owned(), output.hash)));
     let medium = MediaFile::of(mount, job);
     let (folder, recording) = (medium.folder(), medium.name());
     let is_first = job.outputs.is_empty() && job.placing.is_empty();

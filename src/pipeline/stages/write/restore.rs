@@ -16,8 +16,6 @@ use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
 use crate::store::params::ParamFiles;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
 /// What is needed to write outputs outside the engine.
@@ -84,7 +82,7 @@ pub async fn restore(
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
     let mut made: Vec<_> = rendered.kinds.into_iter().zip(rendered.wanted).map(Some).collect();
     for (output, made) in missing.iter().zip(assign(missing, &mut made)) {
-        let name = name_of(output);
+        let name = output.file_name();
         let bytes = made.ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
         let hash = Hash::of(&bytes);
         outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
@@ -99,10 +97,6 @@ pub async fn restore(
     Ok(())
 }
 
-fn name_of(output: &Output) -> OsString {
-    OsString::from_vec(output.name.as_bytes().to_vec())
-}
-
 /// Finds what each missing output is made from again. First by the names that outputs are given now; what is left, such
 /// as after a change of `name_as`, by the longest format extension and by the language in the name.
 fn assign<N: Names>(missing: &[Output], made: &mut [Option<(OutputKind, PendingOutput<N>)>]) -> Vec<Option<Vec<u8>>> {
@@ -110,7 +104,7 @@ fn assign<N: Names>(missing: &[Output], made: &mut [Option<(OutputKind, PendingO
     // The preferred names of all outputs come before the alternatives of any.
     for names in [1, CANDIDATES] {
         for (output, found) in missing.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
-            let name = name_of(output);
+            let name = output.file_name();
             let has_name =
                 |one: &PendingOutput<N>| one.candidates.clone().take(names).any(|candidate| candidate == name);
             *found = take(made, |_, one| has_name(one));

@@ -25,7 +25,7 @@ use crate::source::recording_place::outputs_beside;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Work<'_> {
         for (action, wanted) in plan.actions.iter().zip(wanted) {
             let Some((change, from)) = written(action) else { continue };
             let name = match action {
-                Action::Replace(output) => os_name(output),
+                Action::Replace(output) => output.file_name(),
                 _ => self.free_name(names_of(action, &wanted.names), plan).await,
             };
             files.push(self.file(change, &name, from));
@@ -112,7 +112,7 @@ impl Work<'_> {
                 }
                 (_, Some((change, from))) => {
                     let Some(output) = published.next() else { continue };
-                    files.push(self.file(change, &os_name(&output), from));
+                    files.push(self.file(change, &output.file_name(), from));
                     outputs.push(output);
                 }
                 (_, None) => {}
@@ -142,7 +142,7 @@ impl Work<'_> {
     ) -> Result<Vec<Output>, NotRendered> {
         self.announce(&writes, plan).await?;
         let replaced = plan.actions.iter().filter_map(|action| match action {
-            Action::Replace(output) => Some((os_name(output), output.hash)),
+            Action::Replace(output) => Some((output.file_name(), output.hash)),
             _ => None,
         });
         let new = writes.iter().map(|write| Hash::of(&write.bytes));
@@ -159,7 +159,7 @@ impl Work<'_> {
             return Ok(names_of_others(store, self.mount.source(), job, writes).await?);
         }
         let here = self.of_siblings.iter().filter(|output| output.at == self.at);
-        let mut taken: BTreeSet<OsString> = here.map(os_name).collect();
+        let mut taken: BTreeSet<OsString> = here.map(Output::file_name).collect();
         if self.at.is_some() {
             return Ok(taken);
         }
@@ -189,7 +189,7 @@ impl Work<'_> {
             Action::StayMissing(_) | Action::Restore { .. } | Action::Write => None,
         });
         let rest = plan.rest.iter().filter(|(_, fate)| *fate != Fate::Forget).map(|(known, _)| &known.output);
-        kept.chain(rest).filter(|output| output.at == self.at).map(os_name).collect()
+        kept.chain(rest).filter(|output| output.at == self.at).map(Output::file_name).collect()
     }
 
     /// Returns the outputs that are written, in the order of the actions.
@@ -198,7 +198,7 @@ impl Work<'_> {
         let write = |(action, mut pending): (&Action, Pending)| {
             written(action)?;
             let mut names = match action {
-                Action::Replace(output) => vec![os_name(output)],
+                Action::Replace(output) => vec![output.file_name()],
                 action => names_of(action, pending.candidates.as_slice()),
             };
             if !matches!(action, Action::Replace(_)) {
@@ -225,7 +225,7 @@ impl Work<'_> {
             // An output that is replaced has its name already.
             let name = if names.len() == 1 { names[0].clone() } else { self.free_name(names, plan).await };
             let output = Output { name: RelPath::new(name.as_bytes()), hash, at: self.at.clone() };
-            let is_named = |known: &Output| (&known.name, &known.at) == (&output.name, &output.at);
+            let is_named = |known: &Output| known.is_same_file(&output);
             if !change.outputs.iter().chain(&change.earlier).any(is_named) {
                 change.earlier.push(output);
             }
@@ -267,7 +267,7 @@ impl Work<'_> {
             }
             let path = path_of(self.mount, self.job, output);
             let hashes: Vec<Hash> = std::iter::once(output.hash).chain(self.job.placing.iter().copied()).collect();
-            let name = os_name(output);
+            let name = output.file_name();
             folders.insert(path.parent());
             let done = blocking(move || {
                 let outcomes = hashes.iter().map(|hash| remove_output(&path.parent(), &name, hash));
@@ -368,8 +368,4 @@ fn names_of(action: &Action, names: &[OsString]) -> Vec<OsString> {
         Action::Restore { names } => names.clone(),
         _ => names.to_vec(),
     }
-}
-
-fn os_name(output: &Output) -> OsString {
-    OsString::from_vec(output.name.as_bytes().to_vec())
 }

@@ -302,7 +302,7 @@ async fn is_translation(
     output: &Output,
 ) -> Result<bool, NotRendered> {
     let (settings, mut known) = examine(context, mount, job).await?;
-    let is_it = |one: &Output| (&one.name, &one.at) == (&output.name, &output.at);
+    let is_it = |one: &Output| one.is_same_file(output);
     known.retain(|known| known.is_current || is_it(&known.output));
     if !known.iter().any(|known| is_it(&known.output)) {
         let output = output.clone();
@@ -328,9 +328,8 @@ fn named((kind, output): (OutputKind, PendingOutput<impl Names>)) -> (WantedOutp
 }
 
 fn mark_shared(mut known: Vec<KnownOutput>, of_siblings: &[Output]) -> Vec<KnownOutput> {
-    let is_same = |one: &Output, other: &Output| (&one.name, &one.at) == (&other.name, &other.at);
     for known in &mut known {
-        known.is_shared = of_siblings.iter().any(|shared| is_same(shared, &known.output));
+        known.is_shared = of_siblings.iter().any(|shared| shared.is_same_file(&known.output));
     }
     known
 }
