@@ -1,35 +1,87 @@
-//! Codes of languages: the three letters of ISO 639-2, which containers use, and the two of ISO 639-1.
+//! Codes of languages: the three letters of ISO 639-2 and 639-3, which containers use, and the two of ISO 639-1.
 
-/// Codes of ISO 639-2, bibliographic and terminological, with those of ISO 639-1: of all languages that the service
-/// knows.
-#[rustfmt::skip]
-const SHORT: &[(&str, &str)] = &[
-    ("afr", "af"), ("amh", "am"), ("ara", "ar"), ("asm", "as"), ("aze", "az"), ("bak", "ba"), ("bel", "be"),
-    ("bul", "bg"), ("ben", "bn"), ("bod", "bo"), ("tib", "bo"), ("bre", "br"), ("bos", "bs"), ("cat", "ca"),
-    ("ces", "cs"), ("cze", "cs"), ("cym", "cy"), ("wel", "cy"), ("dan", "da"), ("deu", "de"), ("ger", "de"),
-    ("ell", "el"), ("gre", "el"), ("eng", "en"), ("spa", "es"), ("est", "et"), ("eus", "eu"), ("baq", "eu"),
-    ("fas", "fa"), ("per", "fa"), ("fin", "fi"), ("fao", "fo"), ("fra", "fr"), ("fre", "fr"), ("glg", "gl"),
-    ("guj", "gu"), ("hau", "ha"), ("heb", "he"), ("hin", "hi"), ("hrv", "hr"), ("hat", "ht"), ("hun", "hu"),
-    ("hye", "hy"), ("arm", "hy"), ("ind", "id"), ("isl", "is"), ("ice", "is"), ("ita", "it"), ("jpn", "ja"),
-    ("jav", "jw"), ("jv", "jw"), ("kat", "ka"), ("geo", "ka"), ("kaz", "kk"), ("khm", "km"), ("kan", "kn"),
-    ("kor", "ko"), ("lat", "la"), ("ltz", "lb"), ("lin", "ln"), ("lao", "lo"), ("lit", "lt"), ("lav", "lv"),
-    ("mlg", "mg"), ("mri", "mi"), ("mao", "mi"), ("mkd", "mk"), ("mac", "mk"), ("mal", "ml"), ("mon", "mn"),
-    ("mar", "mr"), ("msa", "ms"), ("may", "ms"), ("mlt", "mt"), ("mya", "my"), ("bur", "my"), ("nep", "ne"),
-    ("nld", "nl"), ("dut", "nl"), ("nno", "nn"), ("nor", "no"), ("nob", "no"), ("oci", "oc"), ("pan", "pa"),
-    ("pol", "pl"), ("pus", "ps"), ("por", "pt"), ("ron", "ro"), ("rum", "ro"), ("rus", "ru"), ("san", "sa"),
-    ("snd", "sd"), ("sin", "si"), ("slk", "sk"), ("slo", "sk"), ("slv", "sl"), ("sna", "sn"), ("som", "so"),
-    ("sqi", "sq"), ("alb", "sq"), ("srp", "sr"), ("sun", "su"), ("swe", "sv"), ("swa", "sw"), ("tam", "ta"),
-    ("tel", "te"), ("tgk", "tg"), ("tha", "th"), ("tuk", "tk"), ("tgl", "tl"), ("tur", "tr"), ("tat", "tt"),
-    ("ukr", "uk"), ("urd", "ur"), ("uzb", "uz"), ("vie", "vi"), ("yid", "yi"), ("yor", "yo"), ("zho", "zh"),
-    ("chi", "zh"), ("wol", "wo"),
+use isolang::Language;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A language, whichever of its codes was used: two letters (ISO 639-1) or three (ISO 639-2, 639-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LanguageCode(Language);
+
+/// The bibliographic codes of ISO 639-2, which Matroska uses, with the terminological codes of the same languages.
+const BIBLIOGRAPHIC: [(&str, &str); 20] = [
+    ("alb", "sqi"),
+    ("arm", "hye"),
+    ("baq", "eus"),
+    ("bur", "mya"),
+    ("chi", "zho"),
+    ("cze", "ces"),
+    ("dut", "nld"),
+    ("fre", "fra"),
+    ("geo", "kat"),
+    ("ger", "deu"),
+    ("gre", "ell"),
+    ("ice", "isl"),
+    ("mac", "mkd"),
+    ("mao", "mri"),
+    ("may", "msa"),
+    ("per", "fas"),
+    ("rum", "ron"),
+    ("slo", "slk"),
+    ("tib", "bod"),
+    ("wel", "cym"),
 ];
+
+impl LanguageCode {
+    /// Parses a language code of any case. What follows a hyphen or an underscore is ignored, as in `pt-BR`. `None` if
+    /// it is not a language.
+    pub fn parse(text: &str) -> Option<Self> {
+        let code = text.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+        let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
+        let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
+        // Undetermined, multiple, uncoded, and no language.
+        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then_some(Self(language))
+    }
+
+    /// Whether a file's language tag means this language.
+    pub fn matches_tag(&self, tag: &str) -> bool {
+        Self::parse(tag) == Some(*self)
+    }
+}
+
+impl TryFrom<String> for LanguageCode {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not a language code")
+    }
+}
+
+/// Always the ISO 639-3 code: another code would give another purchase key.
+impl From<LanguageCode> for String {
+    fn from(LanguageCode(language): LanguageCode) -> Self {
+        language.to_639_3().to_owned()
+    }
+}
+
+impl fmt::Display for LanguageCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_639_1().unwrap_or(self.0.to_639_3()))
+    }
+}
 
 /// Returns the code that the service has for a language: without region, and of ISO 639-1 where that has one. An
 /// unknown code is returned in lower case.
 pub fn short_code(code: &str) -> String {
     let language = code.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
-    let short = SHORT.iter().find(|(long, _)| *long == language);
-    short.map_or(language, |(_, short)| (*short).to_owned())
+    let short = LanguageCode::parse(&language).map_or(language, |known| known.to_string());
+    // The service has an older code for Javanese, and one for all Norwegian (service notes, transcription languages).
+    match short.as_str() {
+        "jv" => "jw".to_owned(),
+        "nb" => "no".to_owned(),
+        _ => short,
+    }
 }
 
 #[cfg(test)]
@@ -37,11 +89,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_codes_become_short_ones() {
-        let of = |code: &str| short_code(code);
+    fn a_language_is_the_same_by_each_of_its_codes() {
+        let german = LanguageCode::parse("de").unwrap();
         assert_eq!(
-            (of("pt-BR"), of("GER"), of("haw"), of("zh_Hans")),
-            ("pt".into(), "de".into(), "haw".into(), "zh".into())
+            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.matches_tag(tag)),
+            [true, true, true, true, false, false, false]
         );
+        assert!(
+            LanguageCode::parse("chi").unwrap().matches_tag("zho")
+                && LanguageCode::parse("haw").unwrap().matches_tag("haw")
+        );
+        assert_eq!(["", "und", "zxx", "german", "xx", "q1"].map(|text| LanguageCode::parse(text).is_none()), [true; 6]);
+        for (english, usual) in BIBLIOGRAPHIC {
+            assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.matches_tag(usual)), "{english}");
+        }
+    }
+
+    #[test]
+    fn long_codes_become_short_ones() {
+        let pairs = [
+            ("pt-BR", "pt"),
+            ("GER", "de"),
+            ("haw", "haw"),
+            ("zh_Hans", "zh"),
+            ("jav", "jw"),
+            ("nob", "no"),
+            ("tgl", "tl"),
+            ("yue", "yue"),
+            ("x-klingon", "x"),
+            ("", ""),
+        ];
+        for (code, short) in pairs {
+            assert_eq!(short_code(code), short, "{code}");
+        }
     }
 }

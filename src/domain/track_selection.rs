@@ -1,7 +1,7 @@
 //! Track selection: which sound of a recording is sent, if not the one that a player would choose: one of its tracks,
 //! or some channels. It is part of the parameters, so another selection of the same file is another purchase.
 
-use isolang::Language;
+use crate::domain::language_codes::LanguageCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -29,11 +29,6 @@ pub enum TrackChoice {
     /// The first track in a language.
     Language(LanguageCode),
 }
-
-/// A language, whichever of its codes was used: two letters (ISO 639-1) or three (ISO 639-2, 639-3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct LanguageCode(Language);
 
 /// Some channels of a track, in the order in which they are sent: 1 to 8 different numbers from 1 to 64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,68 +62,6 @@ impl TrackSelection {
     /// The selection cannot be read by this release; then nothing may be sent.
     pub fn take_from(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
         params.remove(KEY).map(serde_json::from_value).transpose()
-    }
-}
-
-/// The bibliographic codes of ISO 639-2, which Matroska uses, with the terminological codes of the same languages.
-const BIBLIOGRAPHIC: [(&str, &str); 20] = [
-    ("alb", "sqi"),
-    ("arm", "hye"),
-    ("baq", "eus"),
-    ("bur", "mya"),
-    ("chi", "zho"),
-    ("cze", "ces"),
-    ("dut", "nld"),
-    ("fre", "fra"),
-    ("geo", "kat"),
-    ("ger", "deu"),
-    ("gre", "ell"),
-    ("ice", "isl"),
-    ("mac", "mkd"),
-    ("mao", "mri"),
-    ("may", "msa"),
-    ("per", "fas"),
-    ("rum", "ron"),
-    ("slo", "slk"),
-    ("tib", "bod"),
-    ("wel", "cym"),
-];
-
-impl LanguageCode {
-    /// Parses a language code of any case. What follows a hyphen or an underscore is ignored, as in `pt-BR`. `None` if
-    /// it is not a language.
-    pub fn parse(text: &str) -> Option<Self> {
-        let code = text.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
-        let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
-        let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
-        // Undetermined, multiple, uncoded, and no language.
-        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then_some(Self(language))
-    }
-
-    /// Whether a file's language tag means this language.
-    pub fn matches_tag(&self, tag: &str) -> bool {
-        Self::parse(tag) == Some(*self)
-    }
-}
-
-impl TryFrom<String> for LanguageCode {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("not a language code")
-    }
-}
-
-/// Always the ISO 639-3 code: another code would give another purchase key.
-impl From<LanguageCode> for String {
-    fn from(LanguageCode(language): LanguageCode) -> Self {
-        language.to_639_3().to_owned()
-    }
-}
-
-impl fmt::Display for LanguageCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.to_639_1().unwrap_or(self.0.to_639_3()))
     }
 }
 
@@ -193,23 +126,6 @@ mod tests {
 
     fn channels(numbers: &[u32]) -> Option<ChannelSelection> {
         ChannelSelection::try_from(numbers.to_vec()).ok()
-    }
-
-    #[test]
-    fn a_language_is_the_same_by_each_of_its_codes() {
-        let german = LanguageCode::parse("de").unwrap();
-        assert_eq!(
-            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.matches_tag(tag)),
-            [true, true, true, true, false, false, false]
-        );
-        assert!(
-            LanguageCode::parse("chi").unwrap().matches_tag("zho")
-                && LanguageCode::parse("haw").unwrap().matches_tag("haw")
-        );
-        assert_eq!(["", "und", "zxx", "german", "xx", "q1"].map(|text| LanguageCode::parse(text).is_none()), [true; 6]);
-        for (english, usual) in BIBLIOGRAPHIC {
-            assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.matches_tag(usual)), "{english}");
-        }
     }
 
     #[test]

@@ -5,8 +5,9 @@
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
 use super::ffmpeg::{answer, file_command, last_line, spawn_error, timed};
 use super::sandbox::{self, FfmpegUse};
+use crate::domain::language_codes::LanguageCode;
 use crate::domain::sent_audio::Codec;
-use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice, TrackSelection};
+use crate::domain::track_selection::{ChannelSelection, TrackChoice, TrackSelection};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Seek};

@@ -16,17 +16,19 @@ use std::borrow::Cow;
 /// An answer as JSON text, and the same answer parsed.
 pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 
-/// Returns the answer with the times of its recording, as text and parsed. The token of the transcription carries the
-/// offset, whoever bought it. If the service does not return the token's metadata, `own` gives the offset.
+/// Returns the part of the recording that was sent for a transcription; `None` if that was the whole file. The token of
+/// the transcription says it, whoever bought it. If the service does not return the token's metadata, it is `own`.
+pub fn sent_part<S>(record: &Record<S, BoundedValue>, own: Option<ExtractedPart>) -> Option<ExtractedPart> {
+    let in_token = record.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part);
+    in_token.map_or(own, |(_, part)| part)
+}
+
+/// Returns the answer with the times of its recording, as text and parsed. `own` is as for [`sent_part`].
 ///
 /// # Errors
 /// Returns an error if the answer is not a JSON object.
 pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
-    let part_in_token = {
-        let as_sent: Record<IgnoredAny, BoundedValue> = Record::of_kept(&raw)?;
-        as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part)
-    };
-    let late_ms = part_in_token.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
+    let late_ms = sent_part(&Record::<IgnoredAny, _>::of_kept(&raw)?, own).map_or(0, |part| part.start_ms);
     let shifted = match shift_times(&raw, late_ms) {
         Cow::Owned(shifted) => Some(shifted),
         Cow::Borrowed(_) => None,

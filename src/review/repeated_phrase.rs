@@ -3,6 +3,7 @@
 
 use super::spoken::{SpokenWord, units};
 use super::{Finding, Material, Thresholds};
+use crate::domain::escape::is_harmful;
 use std::collections::{BTreeMap, HashMap};
 
 /// The words of the longest phrase that is looked for.
@@ -88,14 +89,9 @@ fn finding(tokens: &[Token<'_, '_>], period: usize, times: usize) -> Finding {
 
 /// Returns the start of a phrase, without characters that are no text.
 fn shown(phrase: &str) -> String {
-    let plain: String = phrase.chars().filter(|c| !c.is_control() && !is_direction_mark(*c)).collect();
+    let plain: String = phrase.chars().filter(|c| !is_harmful(*c)).collect();
     match plain.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}\u{2026}", &plain[..end]),
         None => plain,
     }
-}
-
-/// Whether a character changes the direction of text.
-fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

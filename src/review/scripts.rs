@@ -92,7 +92,7 @@ pub(super) fn scripts_of(language: &str) -> &'static [Script] {
         }
         "az" | "bs" | "cnr" | "kk" | "ro" | "sh" | "sr" | "tk" | "uz" => &[S::Cyrillic, S::Latin, S::Arabic],
         "ar" | "ckb" | "dv" | "fa" | "ps" | "ug" | "ur" => &[S::Arabic],
-        "ku" | "ms" | "ha" | "jv" | "so" => &[S::Arabic, S::Latin],
+        "ku" | "ms" | "ha" | "jv" | "jw" | "so" => &[S::Arabic, S::Latin],
         "pa" | "sd" | "ks" => &[S::Arabic, S::Indic(DEVANAGARI), S::Indic(0xa00 / 0x80)],
         "he" | "iw" | "yi" => &[S::Hebrew],
         "el" => &[S::Greek],

@@ -86,7 +86,8 @@ fn wrong(language: &str, letters: &[Script], requested: &[String]) -> Option<Wro
     if expected.iter().all(String::is_empty) {
         return None;
     }
-    let is_other = |script: &&Script| !expected.iter().any(|code| scripts_of(code).contains(script));
+    let right: Vec<Script> = expected.iter().flat_map(|code| scripts_of(code)).copied().collect();
+    let is_other = |script: &&Script| !right.contains(script);
     let others: Vec<Script> = letters.iter().filter(is_other).copied().collect();
     let is_most = !others.is_empty() && others.len() as f64 >= SHARE * letters.len() as f64;
     is_most.then(|| Wrong::Script { found: most(&others), language: expected.join(", ") })

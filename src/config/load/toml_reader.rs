@@ -5,7 +5,7 @@ use super::keys::article;
 use super::quantities::{no_duration, no_size, parse_duration, parse_size};
 use super::shape::{Shape, shape};
 use std::cell::RefCell;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -265,6 +265,18 @@ pub fn size(value: &DeValue<'_>) -> Result<u64, ValueError> {
         Some(text) => parse_size(text),
         None => Err(no_size(value)),
     }
+}
+
+/// Reads a number with or without a decimal point.
+pub fn number_in(value: &DeValue<'_>, bounds: &RangeInclusive<f64>, fix: &str) -> Result<f64, ValueError> {
+    let written = match value {
+        DeValue::Float(number) => number.as_str().replace('_', ""),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+        other => return Err(wrong_type("a number", other, fix)),
+    };
+    let number = written.parse::<f64>().ok().filter(|number| bounds.contains(number));
+    let why = || format!("must be a number from {} to {}", bounds.start(), bounds.end());
+    number.ok_or_else(|| refusal(why(), fix))
 }
 
 /// "must be …, found …".

@@ -4,7 +4,7 @@ use crate::captions::{CaptionRules, Profile};
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::quantities::quoted;
 use crate::config::load::toml_reader::{
-    Section, ValueError, duration_in, integer_from, refusal, some_time_in, text, wrong_type,
+    Section, ValueError, duration_in, integer_from, number_in, refusal, some_time_in, text,
 };
 use toml::de::DeValue;
 
@@ -60,11 +60,5 @@ fn profile(value: &DeValue<'_>) -> Result<Profile, ValueError> {
 /// Reads a number above 0.
 fn reading_speed(value: &DeValue<'_>) -> Result<f64, ValueError> {
     let fix = "write a plain number like 17, in characters a second (for \"bbc\" words a minute)";
-    let written = match value {
-        DeValue::Float(number) => number.as_str().replace('_', ""),
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
-        other => return Err(wrong_type("a number", other, fix)),
-    };
-    let number = written.parse::<f64>().ok().filter(|speed| (0.1..=10_000.0).contains(speed));
-    number.ok_or_else(|| refusal("must be a number from 0.1 to 10000", fix))
+    number_in(value, &(0.1..=10_000.0), fix)
 }

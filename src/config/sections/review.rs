@@ -2,7 +2,7 @@
 
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::quantities::quoted;
-use crate::config::load::toml_reader::{Section, ValueError, duration_in, integer_from, refusal, text, wrong_type};
+use crate::config::load::toml_reader::{Section, ValueError, duration_in, integer_from, number_in, refusal, text};
 use crate::config::load::values::{boolean, values};
 use crate::domain::review::ReviewCheck;
 use crate::review::{ReviewRules, Thresholds};
@@ -14,7 +14,8 @@ pub(crate) fn review_rules(section: &Section<'_>, base: ReviewRules) -> ReviewRu
     let time = |key, base| section.get(key, duration_in("s")).map_or(base, |spot| spot.value);
     let count = |key, least, base| section.get(key, integer_from(least)).map_or(base, |spot| spot.value);
     let number = |key, bounds: RangeInclusive<f64>, base| {
-        section.get(key, |value| number_in(value, &bounds)).map_or(base, |spot| spot.value)
+        let fix = format!("write a plain number from {} to {}", bounds.start(), bounds.end());
+        section.get(key, |value| number_in(value, &bounds, &fix)).map_or(base, |spot| spot.value)
     };
     let checks = section.list("checks", check).map(|list| values(list.value).into_iter().collect());
     let was = base.thresholds;
@@ -64,17 +65,5 @@ fn check(value: &DeValue<'_>) -> Result<ReviewCheck, ValueError> {
 }
 
 fn plain_number(value: &DeValue<'_>) -> Result<f64, ValueError> {
-    number_in(value, &(f64::MIN..=f64::MAX))
-}
-
-fn number_in(value: &DeValue<'_>, bounds: &RangeInclusive<f64>) -> Result<f64, ValueError> {
-    let fix = format!("write a plain number from {} to {}", bounds.start(), bounds.end());
-    let written = match value {
-        DeValue::Float(number) => number.as_str().replace('_', ""),
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
-        other => return Err(wrong_type("a number", other, &fix)),
-    };
-    let number = written.parse::<f64>().ok().filter(|number| bounds.contains(number));
-    let why = || format!("must be a number from {} to {}", bounds.start(), bounds.end());
-    number.ok_or_else(|| refusal(why(), fix))
+    number_in(value, &(f64::MIN..=f64::MAX), "")
 }

@@ -2,7 +2,8 @@
 
 use crate::config::load::toml_reader::{Section, ValueError, integer_from, refusal, wrong_type};
 use crate::config::load::values::values;
-use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice};
+use crate::domain::language_codes::LanguageCode;
+use crate::domain::track_selection::{ChannelSelection, TrackChoice};
 use std::num::NonZeroU32;
 use toml::de::DeValue;
 

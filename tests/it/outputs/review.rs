@@ -194,7 +194,7 @@ fn settings_of_a_source_switch_checks_off() {
     let jobs = bed.run(["jobs", "--json"]).objects();
     let of = |source: &str| jobs.iter().find(|job| job["source"] == source).unwrap();
     assert_eq!(names(of("quiet")), ["unexpected_language"]);
-    assert_eq!(of("quiet")["without_audio"], "`audio = false` in [review]");
+    assert_eq!(of("quiet")["without_audio"], "the setting `review.audio` is false");
     assert!(of("none").get("warnings").is_none(), "it was not checked: {}", of("none"));
     assert_eq!((names(of("some")), &of("some")["without_audio"]), (vec!["words_without_speech"], &Value::Null));
 }
@@ -230,4 +230,9 @@ fn times_of_a_track_that_was_sent_alone_are_those_of_the_film() {
     for (found, expected) in from.iter().zip([9.4, 18.9, 18.9, 24.8]) {
         assert!((expected..expected + 1.2).contains(found), "{job}");
     }
+    // A copy uses what was bought for the first film, and its sound begins as late.
+    fs::copy(bed.path("inbox/film.mkv"), bed.path("inbox/copy.mkv")).unwrap();
+    assert_eq!((&bed.once(0)["done"], stub.book().moments(Endpoint::Create).len()), (&json!(1), 1));
+    let copy = bed.jobs()["copy.mkv"].clone();
+    assert_eq!((&copy["warnings"], &copy["without_audio"]), (&job["warnings"], &Value::Null), "{copy}");
 }

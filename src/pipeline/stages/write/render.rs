@@ -235,9 +235,14 @@ fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
     job.making.as_ref()?.captions.as_ref()
 }
 
-/// Returns what was requested, and what became of each part of it. The request is known from the stored parameters; if
-/// they are lost, from the service's echo. The result is parsed for this only if something can be missing: an
-/// enrichment was requested, or the service `tells_of_recognition`.
+/// Returns the request as it was stored before it was sent; if that is lost, the service's echo of it.
+pub(super) fn request_of(params: &ParamFiles, order: &PurchaseKey, echo: Option<&Value>) -> Params {
+    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
+    sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default())
+}
+
+/// Returns what was requested, and what became of each part of it. The result is parsed for this only if something can
+/// be missing: an enrichment was requested, or the service `tells_of_recognition`.
 fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
@@ -245,8 +250,7 @@ fn requested_parts(
     echo: Option<&Value>,
     tells_of_recognition: bool,
 ) -> Vec<RequestedPart> {
-    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
-    let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
+    let request = request_of(params, order, echo);
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }

@@ -6,21 +6,22 @@ use crate::clock::Clock;
 use crate::domain::job::Job;
 use crate::domain::names::TranscriptionId;
 use crate::domain::review::Review;
-use crate::domain::sent_audio::SentAudio;
+use crate::domain::sent_audio::{ExtractedPart, SentAudio};
 use crate::domain::token::PurchaseKey;
 use crate::media::mixed_sound::SoundPart;
 use crate::media::speech::{FoundSpeech, find_speech};
-use crate::output::results::RESULT_LIMIT;
-use crate::output::time_offset::shift_to_recording;
+use crate::output::results::{RESULT_LIMIT, Results};
+use crate::output::time_offset::{sent_part, shift_to_recording};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::pipeline::stages::write::WriteContext;
+use crate::pipeline::stages::write::render::request_of;
 use crate::review::{Heard, ReviewRules, TimeSpan, review};
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
-use crate::wire::params::Params;
+use crate::wire::record::Record;
 use crate::wire::transcript_reader::ReadTranscript;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
@@ -43,13 +44,26 @@ pub(super) async fn review_result(
     if rules.thresholds.checks.is_empty() {
         return None;
     }
-    let Said { speech, requested } = read_result(context, job, order, transcription).await?;
-    let (begin, length) = length(job);
+    let kept = KeptResult {
+        results: Arc::clone(context.results),
+        params: Arc::clone(context.params),
+        order: order.clone(),
+        transcription: transcription.clone(),
+        own: job.sent.clone(),
+    };
+    let sent = {
+        let kept = kept.clone();
+        unless_it_panics(job, move || kept.sent()).await.flatten()?
+    };
+    let begin = sent.part.map_or(0.0, |part| part.start_ms as f64 / 1e3);
+    let length = job.stage.audio().map_or(0, |audio| audio.millis) as f64 / 1e3;
     let found = match without_audio(&rules, length) {
         Some(why) => Err(why.to_owned()),
-        None => listen(context.clock, mount, job, length).await,
+        None => listen(context.clock, mount, job, sent.sound(length)).await,
     };
+    // Only now is the result read whole: it may be large, and many jobs may have waited for their turn to listen.
     let checked = move || {
+        let Said { speech, requested } = kept.said()?;
         let spans = found.as_ref().ok().map(|found| later(found, begin));
         // What was decoded is known better than what a service or a header says.
         let end = found.as_ref().map_or(length, |found| found.seconds) + begin;
@@ -59,9 +73,9 @@ pub(super) async fn review_result(
             length: Some(end).filter(|end| *end > begin),
             speech: spans.as_deref(),
         };
-        Review::of(review(&heard, &rules.thresholds), found.err())
+        Some(Review::of(review(&heard, &rules.thresholds), found.err()))
     };
-    unless_it_panics(job, checked).await.map(Box::new)
+    unless_it_panics(job, checked).await.flatten().map(Box::new)
 }
 
 /// Runs work on text and numbers that others made. If it panics, that is logged, and the job goes on.
@@ -74,51 +88,75 @@ async fn unless_it_panics<T: Send + 'static>(job: &Job, work: impl FnOnce() -> T
     done
 }
 
+/// The kept result of a job. Where it cannot be read, the rendering of the outputs says so.
+#[derive(Clone)]
+struct KeptResult {
+    results: Arc<Results>,
+    params: Arc<ParamFiles>,
+    order: PurchaseKey,
+    transcription: TranscriptionId,
+    /// What the job itself sent: nothing if it uses what another job bought.
+    own: Option<SentAudio>,
+}
+
+/// The sound that was sent.
+struct SentSound {
+    /// `None` if the whole file was sent.
+    part: Option<ExtractedPart>,
+    /// The channels, from 1; empty if all were sent.
+    channels: Vec<u32>,
+}
+
 /// What is checked.
 struct Said {
     /// With the times of the recording.
     speech: ReadTranscript,
+    /// The languages of the request.
     requested: Vec<String>,
 }
 
-/// Reads the kept result. Where it cannot be read, the rendering of the outputs says so.
-async fn read_result(
-    context: &WriteContext<'_>,
-    job: &Job,
-    order: &PurchaseKey,
-    transcription: &TranscriptionId,
-) -> Option<Said> {
-    let (results, params) = (Arc::clone(context.results), Arc::clone(context.params));
-    let (order, transcription, cut) =
-        (order.clone(), transcription.clone(), job.sent.as_ref().and_then(SentAudio::cut));
-    let read = move || {
-        let raw = results.open(&transcription, RESULT_LIMIT).ok()?;
-        let (_, record) = shift_to_recording(Cow::Owned(raw), cut).ok()?;
-        let requested = requested_languages(&params, &order, record.request_params.as_ref());
+impl KeptResult {
+    fn open(&self) -> Option<Vec<u8>> {
+        self.results.open(&self.transcription, RESULT_LIMIT).ok()
+    }
+
+    fn own_part(&self) -> Option<ExtractedPart> {
+        self.own.as_ref().and_then(SentAudio::cut)
+    }
+
+    fn sent(&self) -> Option<SentSound> {
+        let part = sent_part(&Record::<IgnoredAny, _>::of_kept(&self.open()?).ok()?, self.own_part());
+        let channels = match &self.own {
+            Some(SentAudio::Audio(track)) => track.only.clone(),
+            Some(SentAudio::Original { .. }) => Vec::new(),
+            None => self.ordered_channels().unwrap_or_default(),
+        };
+        Some(SentSound { part, channels })
+    }
+
+    fn ordered_channels(&self) -> Option<Vec<u32>> {
+        let (_, selection) = self.params.order(&self.order.params).ok()?;
+        Some(selection?.channels()?.numbers().to_vec())
+    }
+
+    fn said(&self) -> Option<Said> {
+        let (_, record) = shift_to_recording(Cow::Owned(self.open()?), self.own_part()).ok()?;
+        let requested = request_of(&self.params, &self.order, record.request_params.as_ref()).languages().to_vec();
         let speech = record.result.unwrap_or_default().transcription.unwrap_or_default();
         Some(Said { speech, requested })
-    };
-    unless_it_panics(job, read).await.flatten()
+    }
 }
 
-/// Returns the languages of the request; if it is lost, those of the service's echo.
-fn requested_languages(params: &ParamFiles, order: &PurchaseKey, echo: Option<&Value>) -> Vec<String> {
-    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
-    let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
-    request.languages().to_vec()
-}
-
-/// Returns when the audio that was sent begins in the recording, and how long it is, in seconds; 0 if that is not known.
-fn length(job: &Job) -> (f64, f64) {
-    let begin = job.sent.as_ref().and_then(SentAudio::cut).map_or(0, |cut| cut.start_ms);
-    let millis = job.stage.audio().map_or(0, |audio| audio.millis);
-    (begin as f64 / 1e3, millis as f64 / 1e3)
+impl SentSound {
+    fn sound(self, seconds: f64) -> SoundPart {
+        SoundPart { track: self.part.map(|part| part.track), only: self.channels, seconds }
+    }
 }
 
 fn without_audio(rules: &ReviewRules, length: f64) -> Option<&'static str> {
     let shortest = rules.thresholds.shortest_audio();
     match () {
-        () if !rules.audio => Some("`audio = false` in [review]"),
+        () if !rules.audio => Some("the setting `review.audio` is false"),
         () if shortest == Duration::MAX => Some("no check that is switched on needs it"),
         () if length > 0.0 && length < shortest.as_secs_f64() => Some("it is too short for a warning"),
         () => None,
@@ -144,11 +182,11 @@ fn time_limit(length: f64) -> Duration {
 }
 
 /// Searches the audio that was sent for speech; says why where that is not possible.
-async fn listen(clock: &dyn Clock, mount: &Mount, job: &Job, length: f64) -> Result<FoundSpeech, String> {
+async fn listen(clock: &dyn Clock, mount: &Mount, job: &Job, part: SoundPart) -> Result<FoundSpeech, String> {
     let MediaFile::File { path, disk } = MediaFile::of(mount, job) else {
         return Err("the recording is not on this machine".to_owned());
     };
-    let (seen, part) = (job.seen, sound_part(job, length));
+    let (seen, limit) = (job.seen, time_limit(part.seconds));
     let work = async {
         let _turn = TURNS.acquire().await.map_err(|closed| closed.to_string())?;
         mount.check_now().await.map_err(|away| away.to_string())?;
@@ -159,14 +197,7 @@ async fn listen(clock: &dyn Clock, mount: &Mount, job: &Job, length: f64) -> Res
     tokio::select! {
         biased;
         found = work => found,
-        () = clock.sleep(time_limit(length)) => Err("it took too long".to_owned()),
-    }
-}
-
-fn sound_part(job: &Job, seconds: f64) -> SoundPart {
-    match &job.sent {
-        Some(SentAudio::Audio(track)) => SoundPart { track: Some(track.cut.track), only: track.only.clone(), seconds },
-        Some(SentAudio::Original { .. }) | None => SoundPart { seconds, ..SoundPart::default() },
+        () = clock.sleep(limit) => Err("it took too long".to_owned()),
     }
 }
 

@@ -33,7 +33,13 @@ pub fn settings_hash(source: &Source) -> Hash {
     let requested = source.template.written(CAPTIONS);
     let captions = format!("{:?}", source.captions);
     let files = [source.output_files.also_plain, source.output_files.portable_names];
-    let all = json!([formats, source.name_as.identity(), place, requested, captions, files]);
+    let mut all = vec![json!(formats), json!(source.name_as.identity()), json!(place), json!(requested)];
+    all.extend([json!(captions), json!(files)]);
+    // The hash of an older release has nothing in its place.
+    if source.output_files.provenance {
+        all.push(json!("provenance"));
+    }
+    let all = Value::Array(all);
     Hash::of(all.to_string().as_bytes())
 }
 
