@@ -72,6 +72,8 @@ pub enum Point {
     Replacing,
     /// The older output is swapped with the new one, but has not been checked again.
     Replaced,
+    /// An output has another name, under which it has not been checked.
+    OutputRenamed,
     /// Outputs that are rendered again are published, and recorded with those that they stand for.
     RenderRecorded,
     /// An output that another one stands for is checked, and is about to be removed.

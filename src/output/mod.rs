@@ -9,6 +9,7 @@ mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod removal;
+pub(crate) mod rename;
 pub mod render_result;
 pub(crate) mod requested_layout;
 pub mod results;

@@ -264,7 +264,7 @@ fn a_full_disk_loses_no_output() {
     let before = listing();
     assert_eq!(before.len(), 4);
     let filler = disk.fill();
-    set(&bed, &stub, &format!("place = \"out\"\n{SHORT_NAMES}"));
+    set(&bed, &stub, &format!("place = \"out\"\n{SHORT_NAMES}\nprovenance = true"));
     let ran = bed.run(["render"]);
     assert!(ran.code == 1 && ran.stdout.contains("no space left"), "{ran:?}");
     assert_eq!(listing(), before, "no temporary file, no lost output");
@@ -277,7 +277,7 @@ fn a_full_disk_loses_no_output() {
 /// scribed is known, and one of each format is left.
 #[test]
 fn killed_anywhere_it_loses_nothing_and_leaves_one_of_each() {
-    const POINTS: [&str; 11] = [
+    const WRITING: [&str; 11] = [
         "announcing",
         "announced",
         "output-begun",
@@ -290,11 +290,14 @@ fn killed_anywhere_it_loses_nothing_and_leaves_one_of_each() {
         "output-removed",
         "output-removed:4",
     ];
-    for (n, point) in POINTS.into_iter().enumerate() {
+    const RENAMING: [&str; 5] = ["announcing", "announced", "output-renamed", "output-renamed:3", "output-renamed:4"];
+    let writing = WRITING.map(|point| (point, "\nprovenance = true"));
+    let renaming = RENAMING.map(|point| (point, ""));
+    for (n, (point, content)) in writing.into_iter().chain(renaming).enumerate() {
         let stub = Stub::well();
         let bed = written(&stub, "");
         let text = read(&bed, "talk.en.txt");
-        set(&bed, &stub, SHORT_NAMES);
+        set(&bed, &stub, &format!("{SHORT_NAMES}{content}"));
         let mut command = bed.command(["render"]);
         command.env("SCRIBED_CRASH_AT", point);
         let ran = Running::start(command).wait();

@@ -15,6 +15,7 @@ use crate::domain::stage::JobEvent;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::OwnOutputs;
 use crate::output::removal::{Removed, remove_output};
+use crate::output::rename::{Rename, rename_outputs};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::own_outputs::names_of_others;
@@ -98,11 +99,11 @@ impl Work<'_> {
         }
         let writes = self.writes(&plan, pending);
         let changes: Vec<_> = plan.actions.iter().map(written).collect();
-        let mut published = match writes.is_empty() {
-            true => Vec::new(),
+        let (published, superseded) = match writes.is_empty() {
+            true => (Vec::new(), superseded(&plan)),
             false => self.publish(&plan, writes, guard).await?,
-        }
-        .into_iter();
+        };
+        let mut published = published.into_iter();
         let mut outputs = Vec::new();
         let mut files = Vec::new();
         for (action, change) in plan.actions.iter().zip(changes) {
@@ -118,8 +119,10 @@ impl Work<'_> {
                 (_, None) => {}
             }
         }
-        self.record_published(&plan, &outputs).await?;
-        let stayed = self.remove(&plan).await?;
+        if !superseded.is_empty() {
+            self.record_published(&plan, &outputs).await?;
+        }
+        let stayed = self.remove(&superseded).await?;
         files.extend(told_of_rest(self.mount, self.job, &plan));
         // A file that was edited in the moment in which it was to be removed stays, and so does every object of a bucket.
         let is_in_bucket = matches!(self.mount.storage(), Storage::Bucket(_));
@@ -133,13 +136,14 @@ impl Work<'_> {
         Ok(files)
     }
 
-    /// Stores the hashes of the outputs, and publishes them. Returns them in their order.
+    /// Stores the hashes of the outputs, and publishes them: those whose content stays are renamed, the others are
+    /// written. Returns them in their order, and the outputs that are to be removed then.
     async fn publish(
         &self,
         plan: &RenderPlan,
         writes: Vec<Pending>,
         guard: WriteGuard,
-    ) -> Result<Vec<Output>, NotRendered> {
+    ) -> Result<(Vec<Output>, Vec<Output>), NotRendered> {
         self.announce(&writes, plan).await?;
         let replaced = plan.actions.iter().filter_map(|action| match action {
             Action::Replace(output) => Some((output.file_name(), output.hash)),
@@ -147,9 +151,62 @@ impl Work<'_> {
         });
         let new = writes.iter().map(|write| Hash::of(&write.bytes));
         let pending = self.job.placing.iter().copied().chain(new).collect();
-        let of_others = self.names_of_others(&writes).await?;
+        let mut of_others = self.names_of_others(&writes).await?;
+        let (renamed, guard) = self.rename(plan, &writes, &of_others, guard).await?;
+        of_others.extend(renamed.iter().flatten().map(Output::file_name));
+        let actions = plan.actions.iter().filter_map(written);
+        let moved: Vec<Output> =
+            actions.zip(&renamed).filter_map(|((_, from), renamed)| renamed.as_ref().and(from).cloned()).collect();
         let ours = OwnOutputs { published: replaced.collect(), pending, relocation: None, of_others };
-        Ok(publish(self.context, self.mount, self.job, writes, ours, guard).await?)
+        let rest: Vec<Pending> = writes
+            .into_iter()
+            .zip(&renamed)
+            .filter_map(|(write, renamed)| renamed.is_none().then_some(write))
+            .collect();
+        let mut written = match rest.is_empty() {
+            true => Vec::new(),
+            false => publish(self.context, self.mount, self.job, rest, ours, guard).await?,
+        }
+        .into_iter();
+        let is_moved = |output: &Output| moved.iter().any(|moved| moved.is_same_file(output));
+        let superseded = superseded(plan).into_iter().filter(|output| !is_moved(output)).collect();
+        let published = renamed.into_iter().filter_map(|renamed| renamed.or_else(|| written.next())).collect();
+        Ok((published, superseded))
+    }
+
+    /// Renames the outputs if each only needs another name in its folder: if one has to be written, and the disk is
+    /// full, none may change. Returns those that were renamed, in the order of the writes.
+    async fn rename(
+        &self,
+        plan: &RenderPlan,
+        writes: &[Pending],
+        of_others: &BTreeSet<OsString>,
+        guard: WriteGuard,
+    ) -> Result<(Vec<Option<Output>>, WriteGuard), NotRendered> {
+        let actions = plan.actions.iter().filter(|action| written(action).is_some());
+        let renames: Option<Vec<_>> =
+            actions.zip(writes).map(|(action, write)| self.rename_of(action, write, of_others)).collect();
+        let Some(renames) = renames else { return Ok((vec![None; writes.len()], guard)) };
+        let folder = outputs_beside(self.mount.source(), self.job).parent();
+        let (syncs, at, mount) = (Arc::clone(self.context.syncs), self.at.clone(), Arc::clone(self.mount));
+        let done = blocking(move || {
+            let outputs = rename_all(&mount, &folder, renames, at.as_ref(), &syncs);
+            (outputs, guard)
+        });
+        let (outputs, guard) = done.await;
+        let outputs = outputs.map_err(|words| Fault::new(FaultKind::Unwritable, words, self.context.clock.now()))?;
+        Ok((outputs, guard))
+    }
+
+    /// Returns the renaming that is enough for an output: its content stays, and its folder.
+    fn rename_of(&self, action: &Action, write: &Pending, of_others: &BTreeSet<OsString>) -> Option<Rename<OsString>> {
+        let source = self.mount.source();
+        // Where the case of letters does not count, a name is free only if no other form of it is taken.
+        let is_possible = matches!(self.mount.storage(), Storage::Folder(_)) && !source.output_files.portable_names;
+        let Action::Move(output) = action else { return None };
+        let stays = output.at == self.at && output.hash == Hash::of(&write.bytes);
+        let to = write.candidates.as_slice().first().filter(|name| !of_others.contains(*name))?;
+        (is_possible && stays).then(|| Rename { from: output.file_name(), to: to.clone(), hash: output.hash })
     }
 
     /// Returns the names that outputs of other jobs have in the folder.
@@ -252,15 +309,10 @@ impl Work<'_> {
 
     /// Removes the files that others stand for. Returns those that stay: they were edited meanwhile, or are objects of a
     /// bucket, from which nothing is removed.
-    async fn remove(&self, plan: &RenderPlan) -> Result<Vec<Output>, NotRendered> {
-        let moved = plan.actions.iter().filter_map(|action| match action {
-            Action::Move(output) => Some(output),
-            _ => None,
-        });
-        let removed = plan.rest.iter().filter(|(_, fate)| matches!(fate, Fate::Remove | Fate::Prune));
+    async fn remove(&self, superseded: &[Output]) -> Result<Vec<Output>, NotRendered> {
         let mut stayed = Vec::new();
         let mut folders = BTreeSet::new();
-        for output in moved.chain(removed.map(|(known, _)| &known.output)) {
+        for output in superseded {
             if matches!(self.mount.storage(), Storage::Bucket(_)) {
                 stayed.push(output.clone());
                 continue;
@@ -352,7 +404,39 @@ fn written(action: &Action) -> Option<(RenderChange, Option<&Output>)> {
     }
 }
 
-/// Makes removals durable. Blocks.
+/// Returns the outputs that others stand for: they are removed when those are published.
+fn superseded(plan: &RenderPlan) -> Vec<Output> {
+    let moved = plan.actions.iter().filter_map(|action| match action {
+        Action::Move(output) => Some(output),
+        _ => None,
+    });
+    let removed = plan.rest.iter().filter(|(_, fate)| matches!(fate, Fate::Remove | Fate::Prune));
+    moved.chain(removed.map(|(known, _)| &known.output)).cloned().collect()
+}
+
+/// Renames outputs in a folder, and makes that durable. Blocks.
+fn rename_all(
+    mount: &Mount,
+    folder: &RootedPath,
+    renames: Vec<Rename<OsString>>,
+    at: Option<&RelPath>,
+    syncs: &Syncs,
+) -> Result<Vec<Option<Output>>, String> {
+    let nothing = vec![None; renames.len()];
+    // What stands in the way is told when the outputs are written instead.
+    if mount.check_writable_blocking().is_err() {
+        return Ok(nothing);
+    }
+    let Ok(done) = rename_outputs(folder, &renames) else { return Ok(nothing) };
+    if done.contains(&true) {
+        sync_folders(syncs, BTreeSet::from([folder.clone()]))?;
+    }
+    let output =
+        |Rename { to, hash, .. }: Rename<OsString>| Output { name: RelPath::new(to.as_bytes()), hash, at: at.cloned() };
+    Ok(renames.into_iter().zip(done).map(|(rename, done)| done.then(|| output(rename))).collect())
+}
+
+/// Makes new names and removals durable. Blocks.
 fn sync_folders(syncs: &Syncs, folders: BTreeSet<RootedPath>) -> Result<(), String> {
     let open = |folder: RootedPath| match folder.open_folder() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
