@@ -80,9 +80,10 @@ pub(super) fn pieces(rows: &[String], start: u64, end: u64, format: CaptionForma
     let text = rows.join("\n");
     let mut builder = Builder::default();
     for atom in atoms(&text, format) {
-        // A stray mark is escaped: on another line it could begin markup.
+        // A stray mark is escaped: on another line it could begin markup, or `-->` could look like times.
         let written = match (format, atom.written) {
             (CaptionFormat::Vtt, "<") => "&lt;",
+            (CaptionFormat::Vtt, ">") => "&gt;",
             (CaptionFormat::Vtt, "&") => "&amp;",
             (_, written) => written,
         };

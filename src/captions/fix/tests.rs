@@ -96,6 +96,21 @@ fn japanese_lines_are_joined_without_a_space() {
 }
 
 #[test]
+fn an_arrow_in_the_text_is_never_read_as_times() {
+    let rows = "กเ& a&ぁ<a<aกเaaa&a<&-<אเא「เ<a\n、-->א<>a&<>>、ぁ、&เ->「a>ぁ&a a";
+    for (format, text) in [
+        (CaptionFormat::Vtt, format!("WEBVTT\n\n00:00:00.000 --> 00:00:04.000\n{rows}\n")),
+        (CaptionFormat::Srt, format!("1\n00:00:00,000 --> 00:00:04,000\n{}\n", rows.replace('<', "x"))),
+    ] {
+        let file = CaptionFile::parse(text.as_bytes(), Some(format));
+        let fixed = fix(&file, &Profile::Netflix.layout("ja"));
+        let again = CaptionFile::parse(fixed.to_text(format).unwrap().as_bytes(), Some(format));
+        assert!(again.unread.is_empty(), "{:?}", again.unread);
+        assert_eq!(letters(&again), letters(&file));
+    }
+}
+
+#[test]
 fn other_formats_become_subrip_or_webvtt_without_markup() {
     let vtt = "WEBVTT\n\nNOTE x\n\n00:01.000 --> 00:02.000 line:0\n<v Ann>R&amp;D &lt;b&gt;\n";
     let file = CaptionFile::parse(vtt.as_bytes(), None);

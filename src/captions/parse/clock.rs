@@ -60,6 +60,8 @@ pub(super) fn times_line(line: &str) -> TimesLine<'_> {
     let (end, settings) = rest.split_at(length);
     match (clock(start), clock(end)) {
         (Some(start), Some(end)) => TimesLine::Times(Times { start, end, settings: settings.trim() }),
+        // An arrow in the text is no time.
+        (None, None) if !start.contains(|c: char| c.is_ascii_digit()) => TimesLine::Text,
         _ if start.trim().bytes().all(|byte| byte.is_ascii_digit() || b":.,- ".contains(&byte)) => TimesLine::Broken,
         _ => TimesLine::Text,
     }
