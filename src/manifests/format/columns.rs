@@ -7,12 +7,14 @@ use super::record::{OURS, RawRow, RowError, normalize_column};
 use super::text::Encoding;
 use crate::config::model::Source;
 use crate::domain::checksum::Algorithm;
+use crate::domain::did_you_mean::nearest;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::path::RelPath;
 use crate::domain::stage::AudioAmount;
 use crate::source::path_policy::{Denied, PathPolicy};
 use crate::source::recording_place::full_path;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The context in which the rows of one manifest are parsed.
 pub struct ColumnContext<'a> {
@@ -60,11 +62,28 @@ pub fn names(record: &RawRow, terms: &ColumnContext<'_>) -> Option<RowMedia> {
 
 /// Returns an error about the recording that a row names.
 pub fn media_error(record: &RawRow, what: String) -> RowError {
-    let is_named = |(column, cell): &&(std::sync::Arc<str>, Vec<u8>)| {
+    let is_named = |(column, cell): &&(Arc<str>, Vec<u8>)| {
         [&FILE[..], &URL].concat().contains(&normalize_column(column).as_str()) && !cell.trim_ascii().is_empty()
     };
     let column = record.cells.iter().find(is_named).map(|(column, _)| column.to_string());
     RowError { row: record.number, column, what }
+}
+
+/// Returns the columns that are none of scribed's but look like one of them, as `priorty`, with the name that they may
+/// mean. Their cells are free values for templates.
+pub fn misspelt<'c>(columns: &'c [Arc<str>]) -> Vec<(&'c str, &'static str)> {
+    // A row without a recording is wrong by itself, and many a column has a name like `title` or `time`.
+    let meant = [&SETTINGS[..], &Algorithm::ALL.map(Algorithm::name)].concat();
+    let known = [&FILE[..], &URL, &meant].concat();
+    let is_known = |name: &str| known.contains(&name) || name.starts_with(OURS);
+    let look = |column: &'c Arc<str>| {
+        let name = normalize_column(column);
+        if is_known(&name) {
+            return None;
+        }
+        nearest(&name, meant.iter().copied()).map(|meant| (&**column, meant))
+    };
+    columns.iter().filter_map(look).collect()
 }
 
 /// Returns the length of the recording that the row declares.
@@ -90,6 +109,9 @@ struct Reader<'r> {
 /// The names of the columns with a recording's path.
 const FILE: [&str; 3] = ["file", "path", "filename"];
 const URL: [&str; 2] = ["url", "audio_url"];
+/// The other columns that mean something to scribed, without those of checksums.
+const SETTINGS: [&str; 8] =
+    ["template", "language", "languages", "vocabulary", "output", "priority", "duration", "channels"];
 
 impl<'r> Reader<'r> {
     /// Returns the recording and its column; `None` after reporting an error.
@@ -260,7 +282,16 @@ mod tests {
     use crate::config::load::read;
     use crate::domain::path::RelPath;
     use std::path::Path;
-    use std::sync::Arc;
+
+    #[test]
+    fn a_column_that_looks_like_one_of_ours_is_named() {
+        let columns =
+            ["File", "priorty", "Langauge", "title", "time", "sha256", "SHA-256", "scribed_row", "shelf", "Chanels"];
+        let columns = columns.map(Arc::from);
+        let expected =
+            [("priorty", "priority"), ("Langauge", "language"), ("SHA-256", "sha256"), ("Chanels", "channels")];
+        assert_eq!(misspelt(&columns), expected);
+    }
 
     fn source(more: &str) -> Source {
         let text = format!("[[source]]\nfolder = \"/srv/lists\"\n{more}\n[template.film]\ndiarization = true\n");
