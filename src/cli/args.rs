@@ -313,7 +313,7 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect"], conflicts_with_all = ["failed", "incomplete", "suspect"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect", "manifest"], conflicts_with_all = ["failed", "incomplete", "suspect", "manifest"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
@@ -324,6 +324,10 @@ pub struct AcknowledgeArgs {
     /// All jobs that are suspect: the check of their results warns of something
     #[arg(long)]
     pub suspect: bool,
+    /// All ended jobs of the rows of this manifest, which is gone: its path below its source's folder, as
+    /// `status --check` prints it
+    #[arg(long, value_name = "MANIFEST")]
+    pub manifest: Option<PathBuf>,
     /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,

@@ -1,6 +1,7 @@
 //! Collects the facts from which `domain/health.rs` derives the health of the queue.
 
 use super::commands::status;
+use super::gone_manifests::gone_manifests;
 use super::transport::handler::CommandHandler;
 use super::transport::protocol::ManifestStatus;
 use crate::domain::budget::Period;
@@ -48,6 +49,7 @@ pub async fn facts(
             .as_ref()
             .map(|running| manifest_problems(&status::manifests(running)))
             .unwrap_or_default(),
+        gone_manifests: gone_manifests(handler).await?,
         outages: outages(handler).await?,
         exhausted,
         used_up_for_now,

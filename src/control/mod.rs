@@ -7,6 +7,7 @@
 pub(crate) mod commands;
 pub(crate) mod comparison;
 pub(crate) mod explain;
+mod gone_manifests;
 pub(crate) mod health;
 mod job_names;
 pub(crate) mod last_lists;

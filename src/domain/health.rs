@@ -1,6 +1,8 @@
 //! The health of a queue: one pure function from facts to what is wrong. The exit code of a pass and the result of
 //! `scribed status --check` are derived from it.
 
+use crate::domain::count::count;
+use crate::domain::job::JobKey;
 use crate::domain::names::{JobId, ServiceName, SourceName};
 use crate::domain::wait_reason::WaitReason;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ pub struct QueueFacts {
     pub away: Vec<AwaySource>,
     /// Manifests and rows that request nothing until somebody corrects them, as messages.
     pub manifests: Vec<String>,
+    /// Manifests that were read before and are gone, and whose jobs nobody has forgotten or acknowledged.
+    pub gone_manifests: Vec<JobKey>,
     /// The number of files of a plan that were left out.
     pub left_out: u64,
     /// Services that jobs wait for and that do not accept them.
@@ -199,6 +203,7 @@ pub fn assess(facts: &QueueFacts) -> Health {
         .chain(facts.away.iter().map(away))
         .chain(facts.waiting.iter().filter_map(|(reason, waits)| waiting(facts, *reason, *waits)))
         .chain(facts.manifests.iter().map(|words| manifest(words)))
+        .chain(facts.gone_manifests.iter().map(gone_manifest))
         .chain(facts.exhausted.iter().map(|words| exhausted(words)))
         // Where a timer runs passes, it is normal that a backlog uses up the budget of each day.
         .chain(facts.used_up_for_now.iter().filter(|_| !facts.is_by_passes).map(|words| exhausted(words)))
@@ -214,12 +219,10 @@ fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, comma
 }
 
 fn failed(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.failed {
-        0 => return None,
-        1 => "1 job failed".to_owned(),
-        jobs => format!("{jobs} jobs failed"),
-    };
-    let words = words + ", not retried or acknowledged";
+    if facts.failed == 0 {
+        return None;
+    }
+    let words = format!("{} failed, not retried or acknowledged", count(facts.failed, "job"));
     Some(reason(Level::Critical, PassExit::Unfinished, "failed", words, Some("scribed jobs --failed")))
 }
 
@@ -335,6 +338,17 @@ fn manifest(words: &str) -> Reason {
     reason(Level::Critical, PassExit::Unfinished, "manifest", words.to_owned(), Some("scribed plan"))
 }
 
+fn gone_manifest(manifest: &JobKey) -> Reason {
+    let command = format!("put it back, or scribed acknowledge --manifest {}", manifest.path);
+    reason(Level::Warning, PassExit::Done, "manifest_gone", gone_manifest_message(manifest), Some(&command))
+}
+
+/// Says that a manifest is gone, and what that means.
+pub fn gone_manifest_message(manifest: &JobKey) -> String {
+    let JobKey { source, path } = manifest;
+    format!("{source}: the manifest {path}, which scribed has read, is gone; nothing more is bought for its rows")
+}
+
 fn exhausted(words: &str) -> Reason {
     reason(Level::Warning, PassExit::Done, "budget", words.to_owned(), Some("scribed cost"))
 }
@@ -358,6 +372,7 @@ fn late_pass(words: &str) -> Reason {
 mod tests {
     use super::*;
     use crate::domain::names::{ServiceName, SourceName};
+    use crate::domain::path::RelPath;
 
     fn waiting(each: &[WaitReason]) -> QueueFacts {
         let waits = |why: &WaitReason| (*why, WaitingJobs { jobs: 2, one: JobId(7) });
@@ -460,6 +475,9 @@ mod tests {
         assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
         let of_manifest = QueueFacts { manifests: vec!["a row is wrong".to_owned()], ..QueueFacts::default() };
         assert_eq!(judged(&of_manifest), (1, Level::Critical));
+        let gone = JobKey { source: SourceName::new("s"), path: RelPath::new("may.csv") };
+        let is_gone = QueueFacts { gone_manifests: vec![gone], ..QueueFacts::default() };
+        assert_eq!(judged(&is_gone), (0, Level::Warning), "somebody may have removed it on purpose");
         let spent = QueueFacts { used_up_for_now: vec!["budget.day is used up".to_owned()], ..QueueFacts::default() };
         let nightly = QueueFacts { is_by_passes: true, ..spent.clone() };
         assert_eq!(assess(&nightly).level(), Level::Ok, "the next pass has the budget of another day");

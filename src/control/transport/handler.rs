@@ -43,6 +43,8 @@ pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
 pub struct CommandHandler {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
+    /// The state directory.
+    pub state: PathBuf,
     /// The mounts of all sources.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// Which service each source uses.

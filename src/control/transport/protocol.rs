@@ -192,6 +192,9 @@ pub struct Selection {
     /// Only jobs with edited outputs. Their files are looked at.
     #[serde(default)]
     pub edited: bool,
+    /// Only jobs of the rows of this manifest; `None` means all.
+    #[serde(default)]
+    pub manifest: Option<RelPath>,
 }
 
 /// The answer to a request.
