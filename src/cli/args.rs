@@ -303,10 +303,14 @@ pub struct StatusArgs {
     /// 1 warning, 2 critical, 3 unknown (configuration, permissions)
     #[arg(long)]
     pub check: bool,
-    /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended longer ago than
-    /// this, and neither about waiting jobs nor about a budget that has a next period
+    /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended, or the running
+    /// one began, longer ago than this, and neither about waiting jobs nor about a budget that has a next period
     #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
     pub max_pass_age: Option<Duration>,
+    /// With --check: warn if a job, or a row of a manifest whose file does not exist, has made no progress for longer
+    /// than this, also if it waits for a budget or a window
+    #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
+    pub max_wait: Option<Duration>,
 }
 
 /// `scribed acknowledge`.

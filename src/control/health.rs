@@ -26,7 +26,8 @@ const LOOP_TIME_OUT: Duration = Duration::from_secs(10);
 /// Errors of the store.
 pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
     let facts = facts(handler, waiting(handler).await?).await?;
-    Ok(QueueFacts { process: process(handler).await, ..facts })
+    let pass = handler.running.as_ref().filter(|running| running.orders.is_none());
+    Ok(QueueFacts { process: process(handler).await, running_pass: pass.map(|running| running.since), ..facts })
 }
 
 /// Collects all facts but the state of the process. `waiting` are the jobs that have not ended.

@@ -12,6 +12,7 @@ pub(crate) mod health;
 mod job_names;
 pub(crate) mod last_lists;
 pub(crate) mod last_pass;
+mod long_waits;
 pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;

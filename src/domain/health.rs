@@ -3,8 +3,9 @@
 
 use crate::domain::count::count;
 use crate::domain::job::JobKey;
-use crate::domain::names::{JobId, ServiceName, SourceName};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::wait_reason::WaitReason;
+use crate::domain::zone::Zone;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,8 +46,27 @@ pub struct QueueFacts {
     pub stopped: bool,
     /// Whether a timer runs passes, so that no daemon is expected.
     pub is_by_passes: bool,
-    /// A message if the last pass ended too long ago, or if none is known.
+    /// A message if the last pass ended too long ago, if none is known, or if the running one began too long ago.
     pub late_pass: Option<String>,
+    /// When the running pass of `scribed once` began; `None` if a daemon runs, or nothing.
+    pub running_pass: Option<Timestamp>,
+    /// Jobs that have made no progress for longer than a person wants.
+    pub long_waits: Option<LongWaits>,
+}
+
+/// Jobs that have made no progress for long, and the one of them that has waited longest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongWaits {
+    /// How many jobs there are.
+    pub jobs: u64,
+    /// The job that has waited longest.
+    pub job: JobId,
+    pub key: JobKey,
+    /// When it reached its stage.
+    pub since: Timestamp,
+    pub why: WaitReason,
+    /// What it waits for, for people.
+    pub words: String,
 }
 
 /// Jobs that wait for the same reason.
@@ -209,6 +229,7 @@ pub fn assess(facts: &QueueFacts) -> Health {
         .chain(facts.used_up_for_now.iter().filter(|_| !facts.is_by_passes).map(|words| exhausted(words)))
         .chain(facts.paused.iter().map(paused))
         .chain(facts.late_pass.iter().map(|words| late_pass(words)))
+        .chain(facts.long_waits.iter().map(long_waits))
         .collect();
     reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.level), std::cmp::Reverse(reason.exit)));
     Health { reasons }
@@ -368,6 +389,27 @@ fn late_pass(words: &str) -> Reason {
     reason(Level::Warning, PassExit::Done, "late_pass", words.to_owned(), Some("scribed status"))
 }
 
+fn long_waits(waits: &LongWaits) -> Reason {
+    let LongWaits { jobs, job, key, since, why, words } = waits;
+    let since = Zone::UTC.format_minute(*since);
+    let name = format!("job {job} ({}/{})", key.source, key.path);
+    let who = match jobs {
+        1 => format!("{name} has made no progress since {since}"),
+        jobs => format!("{jobs} jobs make no progress; the first, {name}, since {since}"),
+    };
+    let remedy = match why {
+        WaitReason::Budget | WaitReason::BudgetRaise => "raise the budget, or allow a longer --max-wait".to_owned(),
+        WaitReason::Window | WaitReason::WindowNever => {
+            "start passes while the window is open, or change `submit`".to_owned()
+        }
+        WaitReason::MissingFile => "supply the file, or correct its row".to_owned(),
+        WaitReason::Pause | WaitReason::PauseWithoutEnd => "scribed resume".to_owned(),
+        WaitReason::Turn => format!("check that passes run and how much they buy: scribed show {job}"),
+        _ => format!("scribed show {job}"),
+    };
+    reason(Level::Warning, PassExit::Done, "long_wait", format!("{who}: {words}"), Some(&remedy))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -488,6 +530,30 @@ mod tests {
         assert_eq!(judged(&paused), (0, Level::Warning));
         assert_eq!(judged(&QueueFacts { left_out: 1, ..QueueFacts::default() }), (1, Level::Ok));
         assert_eq!(judged(&QueueFacts { stopped: true, ..QueueFacts::default() }), (1, Level::Ok));
+    }
+
+    #[test]
+    fn a_job_that_waits_too_long_is_a_warning_that_says_what_to_do() {
+        let waits = |jobs, why| LongWaits {
+            jobs,
+            job: JobId(3),
+            key: JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") },
+            since: Timestamp(0),
+            why,
+            words: "it waits".to_owned(),
+        };
+        let said = |jobs, why| {
+            let facts = QueueFacts { long_waits: Some(waits(jobs, why)), is_by_passes: true, ..QueueFacts::default() };
+            assert_eq!(judged(&facts), (0, Level::Warning));
+            let reason = assess(&facts).reasons.remove(0);
+            (reason.words, reason.suggested_command.unwrap())
+        };
+        let (words, remedy) = said(1, WaitReason::MissingFile);
+        assert_eq!(words, "job 3 (s/a.wav) has made no progress since 1970-01-01 00:00 (UTC): it waits");
+        assert_eq!(remedy, "supply the file, or correct its row");
+        let (words, remedy) = said(8, WaitReason::Window);
+        assert!(words.starts_with("8 jobs make no progress; the first, job 3 (s/a.wav), since "), "{words}");
+        assert!(remedy.contains("`submit`"), "{remedy}");
     }
 
     #[test]

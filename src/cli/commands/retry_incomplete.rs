@@ -233,7 +233,7 @@ mod tests {
 
     fn budget(source: Option<&str>, allowed: u64, used: u64) -> BudgetUse {
         let source = source.map(SourceName::new);
-        BudgetUse { source, period: Period::Total, allowed, used, reserved: 0, unclaimed: 0, until: None }
+        BudgetUse { source, period: Period::Total, allowed, used, reserved: 0, unclaimed: 0, excess: 0, until: None }
     }
 
     #[test]

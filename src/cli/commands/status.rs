@@ -30,7 +30,7 @@ use std::time::Duration;
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
     if args.check {
-        return status_check::run(context, args.max_pass_age).await;
+        return status_check::run(context, args).await;
     }
     let config = context.config_without_secrets()?;
     let queue = QueueAccess::find(&config).await?;
@@ -220,8 +220,7 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
             )
         }
     };
-    let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
-    let over = if is_over { "; the service billed more than was reserved" } else { "" };
+    let over = budget.describe_overrun().map(|words| format!("; {words}")).unwrap_or_default();
     let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
     context.print_line(&format!(
         "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",

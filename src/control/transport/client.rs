@@ -25,6 +25,7 @@ fn patience(request: &ControlRequest) -> Duration {
         ControlRequest::Health => PATIENCE_HEALTH,
         ControlRequest::Status | ControlRequest::Paused | ControlRequest::Show { .. } => PATIENCE_SHORT,
         ControlRequest::Waiting { .. }
+        | ControlRequest::LongWaits { .. }
         | ControlRequest::Jobs(_)
         | ControlRequest::Cost(_)
         | ControlRequest::LookUp { .. }

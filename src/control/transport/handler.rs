@@ -11,7 +11,7 @@ use crate::control::commands::{
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
 use crate::control::media_address::MediaAddress;
-use crate::control::{health, job_names};
+use crate::control::{health, job_names, long_waits};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
@@ -92,6 +92,9 @@ impl CommandHandler {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
             ControlRequest::Health => ControlAnswer::Health(Box::new(health::health(self).await?)),
+            ControlRequest::LongWaits { longest } => {
+                ControlAnswer::LongWaits(long_waits::long_waits(self, Duration::from_millis(longest)).await?)
+            }
             ControlRequest::Waiting { after } => ControlAnswer::Waiting(status::waiting(self, after).await?),
             ControlRequest::Jobs(selection) => ControlAnswer::Jobs(list::page(self, &selection).await?),
             ControlRequest::Show { job } => ControlAnswer::Shown(Box::new(list::show(self, &job).await?)),

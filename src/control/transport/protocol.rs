@@ -3,7 +3,7 @@
 
 use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
-use crate::domain::health::QueueFacts;
+use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -28,6 +28,12 @@ pub enum ControlRequest {
     Status,
     /// Returns the health of the queue, for monitoring. Answered by [`ControlAnswer::Health`].
     Health,
+    /// Finds the jobs that have made no progress for longer than this, in milliseconds. Answered by
+    /// [`ControlAnswer::LongWaits`].
+    LongWaits {
+        /// The longest time that is not reported.
+        longest: u64,
+    },
     /// Counts what jobs wait for, in pieces. Answered by [`ControlAnswer::Waiting`].
     Waiting {
         /// Only jobs with a number above this.
@@ -205,6 +211,8 @@ pub enum ControlAnswer {
     Status(Box<QueueStatus>),
     /// See [`ControlRequest::Health`].
     Health(Box<QueueFacts>),
+    /// See [`ControlRequest::LongWaits`]; `None` if there is no such job.
+    LongWaits(Option<LongWaits>),
     /// See [`ControlRequest::Waiting`].
     Waiting(Waiting),
     /// See [`ControlRequest::Jobs`].
@@ -536,6 +544,9 @@ pub struct BudgetUse {
     /// The part of `used` that was found in a service's list and that no job has.
     #[serde(default)]
     pub unclaimed: u64,
+    /// The part of `used` by which bills were higher than their reservations.
+    #[serde(default)]
+    pub excess: u64,
     /// When the next period begins; `None` for a budget that does not reset by itself.
     pub until: Option<Timestamp>,
 }
@@ -543,8 +554,8 @@ pub struct BudgetUse {
 impl From<Account> for BudgetUse {
     fn from(account: Account) -> Self {
         let (used, until) = (account.used(), account.limit.resets_at());
-        let Account { limit: BudgetLimit { source, period, allowed, .. }, reserved, unclaimed, .. } = account;
-        Self { source, period, allowed, used, reserved, unclaimed, until }
+        let Account { limit: BudgetLimit { source, period, allowed, .. }, reserved, unclaimed, excess, .. } = account;
+        Self { source, period, allowed, used, reserved, unclaimed, excess, until }
     }
 }
 
@@ -557,6 +568,22 @@ impl BudgetUse {
     /// Returns the amount that is neither spent nor reserved.
     pub fn left(&self) -> u64 {
         self.allowed.saturating_sub(self.used)
+    }
+
+    /// Says why more is spent or reserved than the budget allows; `None` if it is not, apart from transcriptions that no
+    /// job has.
+    pub fn describe_overrun(&self) -> Option<&'static str> {
+        let own = self.used.saturating_sub(self.unclaimed);
+        if own <= self.allowed {
+            return None;
+        }
+        Some(match (own.saturating_sub(self.excess) > self.allowed, self.excess) {
+            (true, 0) => "the budget is lower than what was spent or reserved already",
+            (true, _) => {
+                "the budget is lower than what was reserved already, and the service billed more than was reserved"
+            }
+            (false, _) => "the service billed more than was reserved",
+        })
     }
 }
 
