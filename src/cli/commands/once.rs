@@ -456,7 +456,7 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         context.print_line(&format!("  {count} of those done are suspect: scribed jobs --suspect"))?;
     }
     for (what, count) in &waiting {
-        context.print_line(&format!("  {count} waiting for: {what}"))?;
+        context.print_line(&format!("  {count} waiting for: {}", WaitReason::shown_name(what, false)))?;
     }
     tell_held_back(context, held_back)?;
     if *doubles > 0 {

@@ -16,6 +16,7 @@ use crate::control::transport::protocol::{
 };
 use crate::domain::count::count;
 use crate::domain::names::SourceName;
+use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{LearnedLimits, NEW};
 use crate::wire::timestamps;
@@ -49,7 +50,8 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     }
     let waiting = waiting(&queue).await?;
     for (what, count) in &waiting.waiting_for {
-        context.print_line(&format!("{count} waiting for: {what}"))?;
+        let shown = WaitReason::shown_name(what, status.daemon.is_some());
+        context.print_line(&format!("{count} waiting for: {shown}"))?;
         if let Some(reason) = waiting.reasons.get(what) {
             context.print_line(&format!("    example: {reason}"))?;
         }

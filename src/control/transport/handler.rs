@@ -255,7 +255,10 @@ impl CommandHandler {
     /// Errors of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.routing.has_service_of(&job) {
-            let job = self.budget_gate.told(&*self.store, job, self.clock.now()).await?;
+            let job = match self.running.is_none() && self.budget_gate.is_for_next_run(&job, self.clock.now()) {
+                true => job, // nothing is spent of a run that has not begun, so the job would seem to wait for nothing
+                false => self.budget_gate.told(&*self.store, job, self.clock.now()).await?,
+            };
             let job = self.without_past_fault(windows::told(&self.mounts, job, self.clock.moment()));
             return Ok(job);
         }

@@ -1084,3 +1084,24 @@ impl From<StoreError> for CommandRefusal {
         Self::Store(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overrun_budget_names_its_cause() {
+        let of = |allowed, used, unclaimed, excess| {
+            let (source, period, until) = (None, Period::Day, None);
+            BudgetUse { source, period, allowed, used, reserved: 0, unclaimed, excess, until }.describe_overrun()
+        };
+        let billed = "the service billed more than was reserved";
+        assert_eq!(of(12, 12, 0, 5), None);
+        assert_eq!(of(12, 20, 8, 0), None, "what was found in a list was never reserved");
+        assert_eq!(of(12, 20, 0, 8), Some(billed));
+        let lowered = of(12, 20, 0, 0).unwrap();
+        assert!(lowered.contains("lower than") && !lowered.contains("billed"), "{lowered}");
+        let both = of(12, 20, 0, 7).unwrap();
+        assert!(both.contains("lower than") && both.contains(billed), "{both}");
+    }
+}
