@@ -1,7 +1,7 @@
 //! The health of a queue: one pure function from facts to what is wrong. The exit code of a pass and the result of
 //! `scribed status --check` are derived from it.
 
-use crate::domain::count::count;
+use crate::domain::count::{agree, count};
 use crate::domain::job::JobKey;
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::wait_reason::WaitReason;
@@ -248,20 +248,20 @@ fn failed(facts: &QueueFacts) -> Option<Reason> {
 }
 
 fn incomplete(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.incomplete {
-        0 => return None,
-        1 => "1 job is incomplete: its outputs lack something that was requested".to_owned(),
-        jobs => format!("{jobs} jobs are incomplete: their outputs lack something that was requested"),
-    };
+    if facts.incomplete == 0 {
+        return None;
+    }
+    let state = agree(facts.incomplete, "is incomplete: its", "are incomplete: their");
+    let words = format!("{} {state} outputs lack something that was requested", count(facts.incomplete, "job"));
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
 
 fn left_out(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.left_out {
-        0 => return None,
-        1 => "1 file of the plan was left out".to_owned(),
-        files => format!("{files} files of the plan were left out"),
-    };
+    if facts.left_out == 0 {
+        return None;
+    }
+    let were = agree(facts.left_out, "was", "were");
+    let words = format!("{} of the plan {were} left out", count(facts.left_out, "file"));
     Some(reason(Level::Ok, PassExit::Unfinished, "left_out", words, Some("scribed plan")))
 }
 
@@ -282,10 +282,7 @@ fn process(facts: &QueueFacts) -> Option<Reason> {
         // Where a timer runs passes, it is normal that work waits for the next one.
         Process::Nobody if open == 0 || facts.is_by_passes => None,
         Process::Nobody => {
-            let words = match open {
-                1 => "no daemon runs, and 1 job waits".to_owned(),
-                open => format!("no daemon runs, and {open} jobs wait"),
-            };
+            let words = format!("no daemon runs, and {} {}", count(open, "job"), agree(open, "waits", "wait"));
             Some(reason(Level::Warning, PassExit::Done, "no_daemon", words, Some("scribed run")))
         }
     }
@@ -348,10 +345,7 @@ fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Re
         _ => "for another attempt",
     };
     let WaitingJobs { jobs, one } = waits;
-    let words = match jobs {
-        1 => format!("1 job waits {what}"),
-        jobs => format!("{jobs} jobs wait {what}"),
-    };
+    let words = format!("{} {} {what}", count(jobs, "job"), agree(jobs, "waits", "wait"));
     Some(reason(level, PassExit::Unfinished, "waiting", words, Some(&format!("scribed show {one}"))))
 }
 

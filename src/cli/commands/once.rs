@@ -20,6 +20,7 @@ use crate::control::plan::format;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
+use crate::domain::count::{agree, count};
 use crate::domain::health::{
     AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess, gone_manifest_message,
 };
@@ -442,7 +443,8 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         tally.done, tally.failed, tally.skipped
     ))?;
     if tally.incomplete > 0 {
-        context.print_line(&format!("  {} of those done are incomplete:", tally.incomplete))?;
+        let jobs = tally.incomplete;
+        context.print_line(&format!("  {jobs} of those done {} incomplete:", agree(jobs, "is", "are")))?;
     }
     for (part, count) in missing {
         context.print_line(&format!("    {count} written, without: {part}"))?;
@@ -452,15 +454,18 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
     }
     if tally.suspect > 0 {
-        let count = tally.suspect;
-        context.print_line(&format!("  {count} of those done are suspect: scribed jobs --suspect"))?;
+        let jobs = tally.suspect;
+        let are = agree(jobs, "is", "are");
+        context.print_line(&format!("  {jobs} of those done {are} suspect: scribed jobs --suspect"))?;
     }
     for (what, count) in &waiting {
         context.print_line(&format!("  {count} waiting for: {}", WaitReason::shown_name(what, false)))?;
     }
     tell_held_back(context, held_back)?;
     if *doubles > 0 {
-        context.print_line(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
+        let (twice, ids) = (count(*doubles, "transcription"), agree(*doubles, "exists twice", "exist twice"));
+        let their = agree(*doubles, "its", "their");
+        context.print_line(&format!("  {twice} {ids} at the service; the log has {their} ids"))?;
     }
     left_out.as_ref().map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     tell_missing_manifests(context, summary)?;
@@ -533,7 +538,8 @@ fn tell_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()
 
 fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
     if left_out.count > 0 {
-        context.print_line(&format!("{} files of the plan are left out:", left_out.count))?;
+        let (files, are) = (count(left_out.count, "file"), agree(left_out.count, "is", "are"));
+        context.print_line(&format!("{files} of the plan {are} left out:"))?;
     }
     for (key, why) in &left_out.files {
         context.print_line(&format!("  {}/{}: {why}", key.source, key.path))?;

@@ -3,6 +3,7 @@
 
 use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
+use crate::domain::count::agree;
 use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp};
@@ -666,19 +667,23 @@ impl RemovedSource {
     /// Returns a message for people: what is wrong, and what to do.
     pub fn describe(&self) -> String {
         let Self { source, open, bought } = self;
-        let name = source.as_str();
+        let (name, have) = (source.as_str(), agree(*open, "has", "have"));
         let paid = match bought {
             0 => String::new(),
-            bought => format!(
-                " ({bought} of them are at the service or fetched; they keep their results, and nothing is bought \
-                 again)"
-            ),
+            bought => {
+                let are = agree(
+                    *bought,
+                    "is at the service or fetched; it keeps its result",
+                    "are at the service or fetched; they keep their results",
+                );
+                format!(" ({bought} of them {are}, and nothing is bought again)")
+            }
         };
         format!(
-            "jobs.toml has no source {name:?} any more, but {open} of its jobs have not ended{paid}. They \
-             continue when jobs.toml has a [[source]] with its folder again, under any name, at the next start or \
-             `scribed reload`. Otherwise cancel them: `scribed jobs --source {name}` lists them, `scribed cancel \
-             JOB` ends each"
+            "jobs.toml has no source {name:?} any more, but {open} of its jobs {have} not ended{paid}. \
+             scribed continues when jobs.toml has a [[source]] with its folder again, under any name, at the next \
+             start or `scribed reload`. Otherwise cancel what is left: `scribed jobs --source {name}` lists it, \
+             `scribed cancel JOB` ends each job"
         )
     }
 }

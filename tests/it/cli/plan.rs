@@ -270,7 +270,7 @@ fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
     let planned = plan(&bed);
     assert_eq!((&planned["files"], &planned["twins"]), (&json!(0), &json!(1)), "{planned}");
     let said = bed.run(["plan"]).stdout;
-    assert!(said.contains("1  of these are duplicates"), "{said}");
+    assert!(said.contains("1  of these is a duplicate"), "{said}");
 }
 
 #[test]
