@@ -48,3 +48,23 @@ fn waiting_stages() -> Vec<StageKind> {
 fn has_waited(job: &Job, longest: Duration, now: Timestamp) -> bool {
     now.duration_since(job.since) > longest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::path::RelPath;
+
+    #[test]
+    fn what_a_service_transcribes_makes_progress_and_all_other_open_jobs_may_wait_too_long() {
+        use StageKind as S;
+        assert_eq!(waiting_stages(), [S::Found, S::Settled, S::Probed, S::Uploaded, S::Submitting, S::Fetched]);
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let found = Job::found(JobId(1), key, Stamp::default(), Timestamp(1_000), Timestamp(5_000));
+        let waited = |job: &Job, now| has_waited(job, Duration::from_secs(60), Timestamp(now));
+        assert!(!waited(&found, 61_000) && waited(&found, 61_001));
+        let refused = found.deferred(Some(Timestamp(99_000)), None);
+        assert!(waited(&refused, 61_001), "another attempt is no progress");
+    }
+}

@@ -221,6 +221,25 @@ fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() 
 }
 
 #[test]
+fn status_after_a_pass_shows_the_budget_that_the_jobs_wait_for() {
+    let stub = Stub::well();
+    let shown = |bed: &Bed| bed.run(["status", "--json"]).last_object()["waiting_for"].clone();
+    let run = bed(&stub, "run = \"2s\"", "");
+    tones(&run, 0..3);
+    assert_eq!(run.once(0)["waiting_for"], json!({"budget": 2}));
+    assert_eq!(shown(&run), json!({"budget": 2}));
+
+    // After enough refusals the others are not tried.
+    let day = bed(&stub, "day = \"2s\"", "");
+    tones(&day, 0..40);
+    assert_eq!(day.once(0)["waiting_for"], json!({"budget": 39}));
+    assert_eq!(shown(&day), json!({"budget": 39}));
+    day.configure(&config(&stub, "day = \"1h\"", ""));
+    let said = day.run(["status"]).stdout;
+    assert!(said.contains("39 waiting for: the next pass of `scribed once`, or a daemon"), "{said}");
+}
+
+#[test]
 fn a_budget_that_was_lowered_below_what_is_spent_blames_no_bill() {
     let stub = Stub::well();
     let bed = bed(&stub, "day = \"12s\"", "");
