@@ -391,6 +391,15 @@ fn long_waits(waits: &LongWaits) -> Reason {
         1 => format!("{name} has made no progress since {since}"),
         jobs => format!("{jobs} jobs make no progress; the first, {name}, since {since}"),
     };
+    let what = match why {
+        WaitReason::Budget => "the budget",
+        WaitReason::BudgetRaise => "a higher budget",
+        WaitReason::Window | WaitReason::WindowNever => "its window",
+        WaitReason::MissingFile => "its file, which does not exist",
+        WaitReason::Pause | WaitReason::PauseWithoutEnd => "the end of a pause",
+        WaitReason::Turn => "its turn",
+        _ => words,
+    };
     let remedy = match why {
         WaitReason::Budget | WaitReason::BudgetRaise => "raise the budget, or allow a longer --max-wait".to_owned(),
         WaitReason::Window | WaitReason::WindowNever => {
@@ -401,7 +410,7 @@ fn long_waits(waits: &LongWaits) -> Reason {
         WaitReason::Turn => format!("check that passes run and how much they buy: scribed show {job}"),
         _ => format!("scribed show {job}"),
     };
-    reason(Level::Warning, PassExit::Done, "long_wait", format!("{who}: {words}"), Some(&remedy))
+    reason(Level::Warning, PassExit::Done, "long_wait", format!("{who}; it waits for: {what}"), Some(&remedy))
 }
 
 #[cfg(test)]
@@ -534,7 +543,7 @@ mod tests {
             key: JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") },
             since: Timestamp(0),
             why,
-            words: "it waits".to_owned(),
+            words: "what the job says".to_owned(),
         };
         let said = |jobs, why| {
             let facts = QueueFacts { long_waits: Some(waits(jobs, why)), is_by_passes: true, ..QueueFacts::default() };
@@ -543,8 +552,13 @@ mod tests {
             (reason.words, reason.suggested_command.unwrap())
         };
         let (words, remedy) = said(1, WaitReason::MissingFile);
-        assert_eq!(words, "job 3 (s/a.wav) has made no progress since 1970-01-01 00:00 (UTC): it waits");
+        assert_eq!(
+            words,
+            "job 3 (s/a.wav) has made no progress since 1970-01-01 00:00 (UTC); it waits for: its file, which does not exist"
+        );
         assert_eq!(remedy, "supply the file, or correct its row");
+        let (words, _) = said(1, WaitReason::Retry);
+        assert!(words.ends_with("it waits for: what the job says"), "{words}");
         let (words, remedy) = said(8, WaitReason::Window);
         assert!(words.starts_with("8 jobs make no progress; the first, job 3 (s/a.wav), since "), "{words}");
         assert!(remedy.contains("`submit`"), "{remedy}");
