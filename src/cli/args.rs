@@ -303,17 +303,21 @@ pub struct StatusArgs {
     /// 1 warning, 2 critical, 3 unknown (configuration, permissions)
     #[arg(long)]
     pub check: bool,
-    /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended longer ago than
-    /// this, and neither about waiting jobs nor about a budget that has a next period
+    /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended, or the running
+    /// one began, longer ago than this, and neither about waiting jobs nor about a budget that has a next period
     #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
     pub max_pass_age: Option<Duration>,
+    /// With --check: warn if a job, or a row of a manifest whose file does not exist, has made no progress for longer
+    /// than this, also if it waits for a budget or a window
+    #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
+    pub max_wait: Option<Duration>,
 }
 
 /// `scribed acknowledge`.
 #[derive(Debug, Args)]
 pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect"], conflicts_with_all = ["failed", "incomplete", "suspect"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect", "manifest"], conflicts_with_all = ["failed", "incomplete", "suspect", "manifest"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
@@ -324,6 +328,10 @@ pub struct AcknowledgeArgs {
     /// All jobs that are suspect: the check of their results warns of something
     #[arg(long)]
     pub suspect: bool,
+    /// All ended jobs of the rows of this manifest, which is gone: its path below its source's folder, as
+    /// `status --check` prints it
+    #[arg(long, value_name = "MANIFEST")]
+    pub manifest: Option<PathBuf>,
     /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,

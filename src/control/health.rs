@@ -1,6 +1,7 @@
 //! Collects the facts from which `domain/health.rs` derives the health of the queue.
 
 use super::commands::status;
+use super::gone_manifests::gone_manifests;
 use super::transport::handler::CommandHandler;
 use super::transport::protocol::ManifestStatus;
 use crate::domain::budget::Period;
@@ -25,7 +26,8 @@ const LOOP_TIME_OUT: Duration = Duration::from_secs(10);
 /// Errors of the store.
 pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
     let facts = facts(handler, waiting(handler).await?).await?;
-    Ok(QueueFacts { process: process(handler).await, ..facts })
+    let pass = handler.running.as_ref().filter(|running| running.orders.is_none());
+    Ok(QueueFacts { process: process(handler).await, running_pass: pass.map(|running| running.since), ..facts })
 }
 
 /// Collects all facts but the state of the process. `waiting` are the jobs that have not ended.
@@ -48,6 +50,7 @@ pub async fn facts(
             .as_ref()
             .map(|running| manifest_problems(&status::manifests(running)))
             .unwrap_or_default(),
+        gone_manifests: gone_manifests(handler).await?,
         outages: outages(handler).await?,
         exhausted,
         used_up_for_now,

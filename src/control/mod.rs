@@ -7,10 +7,12 @@
 pub(crate) mod commands;
 pub(crate) mod comparison;
 pub(crate) mod explain;
+mod gone_manifests;
 pub(crate) mod health;
 mod job_names;
 pub(crate) mod last_lists;
 pub(crate) mod last_pass;
+mod long_waits;
 pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;

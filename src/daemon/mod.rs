@@ -401,6 +401,7 @@ impl Daemon {
         CommandHandler {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
+            state: setup.config.state.clone(),
             mounts: setup.mounts.clone(),
             routing: Arc::clone(&setup.routing),
             clients: setup.clients(),
@@ -545,6 +546,7 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         budget_gate,
         results: kept,
         clock,
+        state: config.state.clone(),
         writing,
         clients: Vec::new(),
         running: None,

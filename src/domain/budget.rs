@@ -94,6 +94,8 @@ pub struct Account {
     pub unclaimed: u64,
     /// What is reserved for purchases that have not been made yet.
     pub reserved: u64,
+    /// The part of `spent` by which bills were higher than their reservations.
+    pub excess: u64,
 }
 
 impl Account {

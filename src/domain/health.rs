@@ -1,8 +1,11 @@
 //! The health of a queue: one pure function from facts to what is wrong. The exit code of a pass and the result of
 //! `scribed status --check` are derived from it.
 
-use crate::domain::names::{JobId, ServiceName, SourceName};
+use crate::domain::count::{agree, count};
+use crate::domain::job::JobKey;
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::wait_reason::WaitReason;
+use crate::domain::zone::Zone;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +27,8 @@ pub struct QueueFacts {
     pub away: Vec<AwaySource>,
     /// Manifests and rows that request nothing until somebody corrects them, as messages.
     pub manifests: Vec<String>,
+    /// Manifests that were read before and are gone, and whose jobs nobody has forgotten or acknowledged.
+    pub gone_manifests: Vec<JobKey>,
     /// The number of files of a plan that were left out.
     pub left_out: u64,
     /// Services that jobs wait for and that do not accept them.
@@ -41,8 +46,27 @@ pub struct QueueFacts {
     pub stopped: bool,
     /// Whether a timer runs passes, so that no daemon is expected.
     pub is_by_passes: bool,
-    /// A message if the last pass ended too long ago, or if none is known.
+    /// A message if the last pass ended too long ago, if none is known, or if the running one began too long ago.
     pub late_pass: Option<String>,
+    /// When the running pass of `scribed once` began; `None` if a daemon runs, or nothing.
+    pub running_pass: Option<Timestamp>,
+    /// Jobs that have made no progress for longer than a person wants.
+    pub long_waits: Option<LongWaits>,
+}
+
+/// Jobs that have made no progress for long, and the one of them that has waited longest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongWaits {
+    /// How many jobs there are.
+    pub jobs: u64,
+    /// The job that has waited longest.
+    pub job: JobId,
+    pub key: JobKey,
+    /// When it reached its stage.
+    pub since: Timestamp,
+    pub why: WaitReason,
+    /// What it waits for, for people.
+    pub words: String,
 }
 
 /// Jobs that wait for the same reason.
@@ -199,11 +223,13 @@ pub fn assess(facts: &QueueFacts) -> Health {
         .chain(facts.away.iter().map(away))
         .chain(facts.waiting.iter().filter_map(|(reason, waits)| waiting(facts, *reason, *waits)))
         .chain(facts.manifests.iter().map(|words| manifest(words)))
+        .chain(facts.gone_manifests.iter().map(gone_manifest))
         .chain(facts.exhausted.iter().map(|words| exhausted(words)))
         // Where a timer runs passes, it is normal that a backlog uses up the budget of each day.
         .chain(facts.used_up_for_now.iter().filter(|_| !facts.is_by_passes).map(|words| exhausted(words)))
         .chain(facts.paused.iter().map(paused))
         .chain(facts.late_pass.iter().map(|words| late_pass(words)))
+        .chain(facts.long_waits.iter().map(long_waits))
         .collect();
     reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.level), std::cmp::Reverse(reason.exit)));
     Health { reasons }
@@ -214,30 +240,28 @@ fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, comma
 }
 
 fn failed(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.failed {
-        0 => return None,
-        1 => "1 job failed".to_owned(),
-        jobs => format!("{jobs} jobs failed"),
-    };
-    let words = words + ", not retried or acknowledged";
+    if facts.failed == 0 {
+        return None;
+    }
+    let words = format!("{} failed, not retried or acknowledged", count(facts.failed, "job"));
     Some(reason(Level::Critical, PassExit::Unfinished, "failed", words, Some("scribed jobs --failed")))
 }
 
 fn incomplete(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.incomplete {
-        0 => return None,
-        1 => "1 job is incomplete: its outputs lack something that was requested".to_owned(),
-        jobs => format!("{jobs} jobs are incomplete: their outputs lack something that was requested"),
-    };
+    if facts.incomplete == 0 {
+        return None;
+    }
+    let state = agree(facts.incomplete, "is incomplete: its", "are incomplete: their");
+    let words = format!("{} {state} outputs lack something that was requested", count(facts.incomplete, "job"));
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
 
 fn left_out(facts: &QueueFacts) -> Option<Reason> {
-    let words = match facts.left_out {
-        0 => return None,
-        1 => "1 file of the plan was left out".to_owned(),
-        files => format!("{files} files of the plan were left out"),
-    };
+    if facts.left_out == 0 {
+        return None;
+    }
+    let were = agree(facts.left_out, "was", "were");
+    let words = format!("{} of the plan {were} left out", count(facts.left_out, "file"));
     Some(reason(Level::Ok, PassExit::Unfinished, "left_out", words, Some("scribed plan")))
 }
 
@@ -258,10 +282,7 @@ fn process(facts: &QueueFacts) -> Option<Reason> {
         // Where a timer runs passes, it is normal that work waits for the next one.
         Process::Nobody if open == 0 || facts.is_by_passes => None,
         Process::Nobody => {
-            let words = match open {
-                1 => "no daemon runs, and 1 job waits".to_owned(),
-                open => format!("no daemon runs, and {open} jobs wait"),
-            };
+            let words = format!("no daemon runs, and {} {}", count(open, "job"), agree(open, "waits", "wait"));
             Some(reason(Level::Warning, PassExit::Done, "no_daemon", words, Some("scribed run")))
         }
     }
@@ -324,15 +345,23 @@ fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Re
         _ => "for another attempt",
     };
     let WaitingJobs { jobs, one } = waits;
-    let words = match jobs {
-        1 => format!("1 job waits {what}"),
-        jobs => format!("{jobs} jobs wait {what}"),
-    };
+    let words = format!("{} {} {what}", count(jobs, "job"), agree(jobs, "waits", "wait"));
     Some(reason(level, PassExit::Unfinished, "waiting", words, Some(&format!("scribed show {one}"))))
 }
 
 fn manifest(words: &str) -> Reason {
     reason(Level::Critical, PassExit::Unfinished, "manifest", words.to_owned(), Some("scribed plan"))
+}
+
+fn gone_manifest(manifest: &JobKey) -> Reason {
+    let command = format!("put it back, or scribed acknowledge --manifest {}", manifest.path);
+    reason(Level::Warning, PassExit::Done, "manifest_gone", gone_manifest_message(manifest), Some(&command))
+}
+
+/// Says that a manifest is gone, and what that means.
+pub fn gone_manifest_message(manifest: &JobKey) -> String {
+    let JobKey { source, path } = manifest;
+    format!("{source}: the manifest {path}, which scribed has read, is gone; nothing more is bought for its rows")
 }
 
 fn exhausted(words: &str) -> Reason {
@@ -354,10 +383,41 @@ fn late_pass(words: &str) -> Reason {
     reason(Level::Warning, PassExit::Done, "late_pass", words.to_owned(), Some("scribed status"))
 }
 
+fn long_waits(waits: &LongWaits) -> Reason {
+    let LongWaits { jobs, job, key, since, why, words } = waits;
+    let since = Zone::UTC.format_minute(*since);
+    let name = format!("job {job} ({}/{})", key.source, key.path);
+    let who = match jobs {
+        1 => format!("{name} has made no progress since {since}"),
+        jobs => format!("{jobs} jobs make no progress; the first, {name}, since {since}"),
+    };
+    let what = match why {
+        WaitReason::Budget => "the budget",
+        WaitReason::BudgetRaise => "a higher budget",
+        WaitReason::Window | WaitReason::WindowNever => "its window",
+        WaitReason::MissingFile => "its file, which does not exist",
+        WaitReason::Pause | WaitReason::PauseWithoutEnd => "the end of a pause",
+        WaitReason::Turn => "its turn",
+        _ => words,
+    };
+    let remedy = match why {
+        WaitReason::Budget | WaitReason::BudgetRaise => "raise the budget, or allow a longer --max-wait".to_owned(),
+        WaitReason::Window | WaitReason::WindowNever => {
+            "start passes while the window is open, or change `submit`".to_owned()
+        }
+        WaitReason::MissingFile => "supply the file, or correct its row".to_owned(),
+        WaitReason::Pause | WaitReason::PauseWithoutEnd => "scribed resume".to_owned(),
+        WaitReason::Turn => format!("check that passes run and how much they buy: scribed show {job}"),
+        _ => format!("scribed show {job}"),
+    };
+    reason(Level::Warning, PassExit::Done, "long_wait", format!("{who}; it waits for: {what}"), Some(&remedy))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::names::{ServiceName, SourceName};
+    use crate::domain::path::RelPath;
 
     fn waiting(each: &[WaitReason]) -> QueueFacts {
         let waits = |why: &WaitReason| (*why, WaitingJobs { jobs: 2, one: JobId(7) });
@@ -460,6 +520,9 @@ mod tests {
         assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
         let of_manifest = QueueFacts { manifests: vec!["a row is wrong".to_owned()], ..QueueFacts::default() };
         assert_eq!(judged(&of_manifest), (1, Level::Critical));
+        let gone = JobKey { source: SourceName::new("s"), path: RelPath::new("may.csv") };
+        let is_gone = QueueFacts { gone_manifests: vec![gone], ..QueueFacts::default() };
+        assert_eq!(judged(&is_gone), (0, Level::Warning), "somebody may have removed it on purpose");
         let spent = QueueFacts { used_up_for_now: vec!["budget.day is used up".to_owned()], ..QueueFacts::default() };
         let nightly = QueueFacts { is_by_passes: true, ..spent.clone() };
         assert_eq!(assess(&nightly).level(), Level::Ok, "the next pass has the budget of another day");
@@ -470,6 +533,35 @@ mod tests {
         assert_eq!(judged(&paused), (0, Level::Warning));
         assert_eq!(judged(&QueueFacts { left_out: 1, ..QueueFacts::default() }), (1, Level::Ok));
         assert_eq!(judged(&QueueFacts { stopped: true, ..QueueFacts::default() }), (1, Level::Ok));
+    }
+
+    #[test]
+    fn a_job_that_waits_too_long_is_a_warning_that_says_what_to_do() {
+        let waits = |jobs, why| LongWaits {
+            jobs,
+            job: JobId(3),
+            key: JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") },
+            since: Timestamp(0),
+            why,
+            words: "what the job says".to_owned(),
+        };
+        let said = |jobs, why| {
+            let facts = QueueFacts { long_waits: Some(waits(jobs, why)), is_by_passes: true, ..QueueFacts::default() };
+            assert_eq!(judged(&facts), (0, Level::Warning));
+            let reason = assess(&facts).reasons.remove(0);
+            (reason.words, reason.suggested_command.unwrap())
+        };
+        let (words, remedy) = said(1, WaitReason::MissingFile);
+        assert_eq!(
+            words,
+            "job 3 (s/a.wav) has made no progress since 1970-01-01 00:00 (UTC); it waits for: its file, which does not exist"
+        );
+        assert_eq!(remedy, "supply the file, or correct its row");
+        let (words, _) = said(1, WaitReason::Retry);
+        assert!(words.ends_with("it waits for: what the job says"), "{words}");
+        let (words, remedy) = said(8, WaitReason::Window);
+        assert!(words.starts_with("8 jobs make no progress; the first, job 3 (s/a.wav), since "), "{words}");
+        assert!(remedy.contains("`submit`"), "{remedy}");
     }
 
     #[test]

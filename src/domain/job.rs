@@ -182,7 +182,8 @@ pub struct Job {
     /// nothing was bought, or in records of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
-    /// When a person acknowledged that the job failed, is incomplete or is suspect. Any later event clears it.
+    /// When a person acknowledged that the job failed, is incomplete or is suspect, or that its manifest is gone. Any
+    /// later event clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
     /// The earlier names of the source, oldest first. Tokens of purchases made under an earlier name contain that name.
@@ -400,6 +401,16 @@ impl Job {
         let is_stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let is_in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         is_in_flight && (self.due.is_none() || is_stuck)
+    }
+
+    /// Returns the manifest whose row requests the job, by its path below the source's folder.
+    pub fn manifest(&self) -> Option<&RelPath> {
+        self.row.as_deref().filter(|row| !row.is_by_command()).map(|row| &row.manifest)
+    }
+
+    /// Whether a person can acknowledge that the manifest of the job is gone.
+    pub fn may_outlive_its_manifest(&self) -> bool {
+        self.stage.is_end() && self.manifest().is_some()
     }
 
     /// Whether the job ended in a way that a person can acknowledge.

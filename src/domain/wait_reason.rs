@@ -83,6 +83,15 @@ impl WaitReason {
         }
     }
 
+    /// Returns what people read for a name of `waiting_for`. `is_worked_on`: whether a daemon or a pass works on the jobs.
+    pub fn shown_name(name: &str, is_worked_on: bool) -> &str {
+        match (name, is_worked_on) {
+            ("turn", true) => "their turn, as other jobs come first",
+            ("turn", false) => "the next pass of `scribed once`, or a daemon",
+            _ => name,
+        }
+    }
+
     /// Whether time, other jobs or the next pass end the wait without a person.
     pub fn resolves_itself(self) -> bool {
         match self {
@@ -111,5 +120,17 @@ impl WaitReason {
             | Self::Retry
             | Self::PauseWithoutEnd => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_explained_and_other_names_are_shown_as_they_are() {
+        assert!(WaitReason::shown_name(WaitReason::Turn.name(), false).contains("`scribed once`"));
+        assert!(WaitReason::shown_name(WaitReason::Turn.name(), true).contains("other jobs"));
+        assert_eq!(WaitReason::shown_name(WaitReason::Budget.name(), false), "budget");
     }
 }

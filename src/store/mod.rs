@@ -9,7 +9,7 @@ mod large;
 pub mod memory;
 pub mod params;
 mod parts;
-mod process_lock;
+pub(crate) mod process_lock;
 pub mod queue;
 pub(crate) mod row_change;
 pub mod sled;

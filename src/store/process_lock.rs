@@ -57,6 +57,11 @@ impl ProcessLock {
     }
 }
 
+/// Returns the number of the process that has a queue, if it has written that down. Only for messages: it takes no lock.
+pub fn holder(state: &Path) -> Option<u32> {
+    named(File::open(state.join(NAME)).ok()?)
+}
+
 impl Drop for ProcessLock {
     fn drop(&mut self) {
         // Removed, so that the number is not taken for another process's.
@@ -90,8 +95,10 @@ mod tests {
         let inside = ProcessLock::enter(state.path()).unwrap();
         let Err(LockError::Held(pid)) = ProcessLock::enter(state.path()) else { panic!("two passed") };
         assert_eq!(pid, Some(std::process::id()));
+        assert_eq!(holder(state.path()), pid);
         let Err(LockError::Held(_)) = ProcessLock::keep_shut(state.path()) else { panic!("somebody is inside") };
         drop(inside);
+        assert_eq!(holder(state.path()), None);
         assert_eq!(std::fs::read(state.path().join(NAME)).unwrap(), b"");
         let looking = ProcessLock::keep_shut(state.path()).unwrap();
         assert!(matches!(ProcessLock::enter(state.path()), Err(LockError::Held(None))));

@@ -1,4 +1,4 @@
-//! `scribed acknowledge`: marks jobs that failed, are incomplete or are suspect as handled.
+//! `scribed acknowledge`: marks jobs that failed, are incomplete or are suspect, or whose manifest is gone, as handled.
 
 use crate::cli::args::AcknowledgeArgs;
 use crate::cli::render::job_json::row;
@@ -8,11 +8,13 @@ use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, Selection};
+use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Acknowledges the jobs in `args`, or all jobs that failed, are incomplete or are suspect.
+/// Acknowledges the jobs in `args`, or all jobs that failed, are incomplete or are suspect, or whose manifest is gone.
 ///
 /// # Errors
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
@@ -40,8 +42,13 @@ fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>,
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
     let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
     let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection.clone() });
-    let suspect = args.suspect.then_some(Selection { suspect: true, kind: None, ..selection });
-    Ok([failed, incomplete, suspect].into_iter().flatten().collect())
+    let suspect = args.suspect.then(|| Selection { suspect: true, kind: None, ..selection.clone() });
+    let listed = args.manifest.as_ref().map(|manifest| Selection {
+        stages: StageKind::ALL.into_iter().filter(|kind| kind.is_end()).collect(),
+        manifest: Some(RelPath::new(manifest.as_os_str().as_bytes())),
+        ..selection
+    });
+    Ok([failed, incomplete, suspect, listed].into_iter().flatten().collect())
 }
 
 struct Work<'a> {

@@ -97,11 +97,10 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
         );
         let manifests = check_manifests::reports(mount).await;
-        results.extend(
-            manifests
-                .into_iter()
-                .map(|manifest| result(&manifest.what, manifest.is_good, manifest.words, MANIFEST_FIX)),
-        );
+        results.extend(manifests.into_iter().map(|manifest| match manifest.is_nothing {
+            true => self::warning(&manifest.what, manifest.words, NO_MANIFEST_FIX),
+            false => result(&manifest.what, manifest.is_good, manifest.words, MANIFEST_FIX),
+        }));
     }
     let serves = needs_recogniser(&config);
     if serves {
@@ -148,6 +147,9 @@ fn bad(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
 
 /// The fix for a manifest with problems; the result's text names them.
 const MANIFEST_FIX: &str = "correct the manifest, or the setting that is named; scribed reads it again by itself";
+
+/// The fix for a source whose pattern matches no manifest.
+const NO_MANIFEST_FIX: &str = "put a manifest there, or correct `manifest` of the source; scribed finds it by itself";
 
 /// The fix for a folder that cannot be written.
 const FOLDER_FIX: &str = "give this user write permission to the folder, free space on its disk, or set another folder";

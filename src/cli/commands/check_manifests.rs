@@ -2,6 +2,7 @@
 
 use crate::blocking::blocking;
 use crate::config::model::Source;
+use crate::domain;
 use crate::domain::escape;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
@@ -11,6 +12,7 @@ use crate::manifests::passes::rows::{ReadRow, items};
 use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The number of wrong rows that are listed for each manifest.
@@ -21,6 +23,8 @@ pub struct ManifestReport {
     pub what: String,
     /// Whether nothing needs to be corrected.
     pub is_good: bool,
+    /// Whether there is no manifest at all.
+    pub is_nothing: bool,
     pub words: String,
 }
 
@@ -37,8 +41,8 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
         let is_none = found.manifests.is_empty() && found.owned_by_others.is_empty() && found.problems.is_empty();
         let pattern = manifests.pattern.glob().glob();
         let none = || {
-            let words = format!("no manifest matches {pattern} in {} yet", source.folder.display());
-            ManifestReport { what: format!("source {}", source.name), is_good: true, words }
+            let words = no_match_message(pattern, &source.folder);
+            ManifestReport { what: format!("source {}", source.name), is_good: true, is_nothing: true, words }
         };
         let problems = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
         let read = found.manifests.iter().map(|(manifest, stamp)| report(&mount, manifest, *stamp));
@@ -55,7 +59,12 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
 }
 
 fn bad(what: String, words: String) -> ManifestReport {
-    ManifestReport { what, is_good: false, words }
+    ManifestReport { what, is_good: false, is_nothing: false, words }
+}
+
+/// Says that no file matches the pattern of a source's manifests.
+pub fn no_match_message(pattern: &str, folder: &Path) -> String {
+    format!("no manifest matches {pattern} in {}", folder.display())
 }
 
 fn manifest_name(source: &Source, manifest: &RelPath) -> String {
@@ -120,7 +129,7 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
             ];
             let parts =
                 parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
-            let rows = if count.rows == 1 { "1 row".to_owned() } else { format!("{} rows", count.rows) };
+            let rows = domain::count::count(count.rows, "row");
             let mut words = format!("{rows}{}{encoding}", parts.collect::<String>());
             // One problem a line. Text from the manifest is escaped: it must not control the terminal.
             count.named.iter().for_each(|row| words.push_str(&format!("\n    {}", escape::line(row))));
@@ -128,7 +137,7 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
                 0 => {}
                 more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` shows them all")),
             }
-            ManifestReport { what, is_good: count.wrong + count.held == 0, words }
+            ManifestReport { what, is_good: count.wrong + count.held == 0, is_nothing: false, words }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus};
 use crate::control::transport::socket::has_listener;
+use crate::domain::count::agree;
 use crate::domain::pause::PauseScope;
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{PassPatience, Until};
@@ -91,7 +92,10 @@ async fn watch_daemon(
             shown.finish_and_clear();
             return Ok(Some(left));
         }
-        show_words(&shown, &format!("{} are at the service or being written", left.moving));
+        show_words(
+            &shown,
+            &format!("{} {} at the service or being written", left.moving, agree(left.moving, "is", "are")),
+        );
         tokio::select! {
             () = SystemClock.sleep(POLL_INTERVAL) => {}
             () = stop.cancelled() => {}
@@ -129,14 +133,21 @@ fn print_result(context: &Context, left: Left, stopped: bool) -> std::io::Result
             context.print_line("drained: the service has no job left, and all results are written")?;
         }
         Left { moving: 0, asks } => context.print_line(&format!(
-            "drained, except {asks} that are stuck or wait for a person: `scribed jobs` lists them, `scribed \
-             retry` or `scribed cancel` ends them"
+            "drained, except {}: `scribed jobs` lists what is left, `scribed retry` or `scribed cancel` ends it",
+            agree(
+                asks,
+                "1 job that is stuck or waits for a person",
+                &format!("{asks} jobs that are stuck or wait for a person")
+            )
         ))?,
         Left { moving, .. } if stopped => {
-            context.print_line(&format!("stopped waiting; {moving} have not ended yet"))?;
+            context.print_line(&format!("stopped waiting; {moving} {} not ended yet", agree(moving, "has", "have")))?;
         }
         Left { moving, .. } => {
-            context.print_line(&format!("{moving} have not ended yet; `scribed jobs` shows the reasons"))?;
+            context.print_line(&format!(
+                "{moving} {} not ended yet; `scribed jobs` shows the reasons",
+                agree(moving, "has", "have")
+            ))?;
         }
     }
     context.print_line("scribed uploads and submits nothing new until `scribed resume`")

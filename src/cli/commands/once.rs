@@ -2,6 +2,7 @@
 
 use crate::blocking::{blocking, joined};
 use crate::cli::args::OnceArgs;
+use crate::cli::commands::check_manifests::no_match_message;
 use crate::cli::commands::pause::print_pauses;
 use crate::cli::render::progress::PassProgress;
 use crate::cli::runtime::entry::Context;
@@ -10,7 +11,7 @@ use crate::cli::runtime::only_paths::path_selection;
 use crate::cli::runtime::queue_access::open_daemon;
 use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
-use crate::config::model::Config;
+use crate::config::model::{Config, Source};
 use crate::control::commands::reload::LatestHandler;
 use crate::control::health;
 use crate::control::last_pass::LastPass;
@@ -19,7 +20,10 @@ use crate::control::plan::format;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
-use crate::domain::health::{AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess};
+use crate::domain::count::{agree, count};
+use crate::domain::health::{
+    AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess, gone_manifest_message,
+};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::pause::Pauses;
@@ -38,6 +42,7 @@ use crate::store::contract::{Filter, JobSubset, Queries, StoreError, WaitingGrou
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -95,6 +100,8 @@ async fn summarize(daemon: &Daemon, passed: Result<Passed, CommandError>) -> Res
     let (waiting, held_back) = waiting(daemon).await?;
     let facts = facts(daemon, waiting, &passed).await?;
     Ok(PassSummary {
+        total: daemon.store.counts().await?.total(),
+        unmatched: if passed.left_out.is_none() { unmatched(daemon) } else { Vec::new() },
         tally: daemon.engines.tally(),
         health: assess(&facts),
         facts,
@@ -106,6 +113,18 @@ async fn summarize(daemon: &Daemon, passed: Result<Passed, CommandError>) -> Res
         excess: daemon.setup().budget_gate.excess().all(),
         pauses: daemon.store.pauses().await?,
     })
+}
+
+/// Says of each source whose pattern matched no manifest that it did not.
+fn unmatched(daemon: &Daemon) -> Vec<String> {
+    let setup = daemon.setup();
+    let empty = setup.lists.iter().filter(|lists| lists.matches_nothing()).map(|lists| lists.mount().source());
+    let message = |source: &Arc<Source>| {
+        let pattern = source.manifests().map(|manifests| manifests.pattern.glob().glob().to_owned());
+        let words = no_match_message(&pattern.unwrap_or_default(), &source.folder);
+        format!("source {}: {words}", source.name)
+    };
+    empty.map(message).collect()
 }
 
 /// Answers the commands of other processes during the pass, as a daemon does: a pass may last for days.
@@ -255,6 +274,7 @@ async fn facts(
             // A pass that carries out a plan judges only what the plan names.
             Some(_) => away.clone(),
         },
+        gone_manifests: if left_out.is_none() { facts.gone_manifests } else { Vec::new() },
         // If the pass did not end because of a service, the jobs that are left do not wait for a service.
         outages: if matches!(ended, EngineEnd::ServiceOut(_)) { facts.outages } else { Vec::new() },
         ..facts
@@ -368,6 +388,10 @@ async fn waiting(daemon: &Daemon) -> Result<(BTreeMap<WaitReason, WaitingJobs>, 
 
 /// What the summary of a pass is made from.
 struct PassSummary {
+    /// The number of jobs in the queue.
+    total: u64,
+    /// Of each source whose pattern matched no manifest: that it did not.
+    unmatched: Vec<String>,
     tally: Tally,
     facts: QueueFacts,
     health: Health,
@@ -404,6 +428,8 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
     if let Some((limit, made)) = held_back.purchases {
         object["limit"] = json!({ "purchases": limit, "made": made, "held_back": held_back.by_limit });
     }
+    object["no_manifest_matches"] = json!(summary.unmatched);
+    object["gone_manifests"] = facts.gone_manifests.iter().map(gone_manifest_object).collect();
     if let Some(not_selected) = held_back.not_selected {
         object["not_selected"] = not_selected.into();
     }
@@ -417,7 +443,8 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         tally.done, tally.failed, tally.skipped
     ))?;
     if tally.incomplete > 0 {
-        context.print_line(&format!("  {} of those done are incomplete:", tally.incomplete))?;
+        let jobs = tally.incomplete;
+        context.print_line(&format!("  {jobs} of those done {} incomplete:", agree(jobs, "is", "are")))?;
     }
     for (part, count) in missing {
         context.print_line(&format!("    {count} written, without: {part}"))?;
@@ -427,26 +454,48 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
     }
     if tally.suspect > 0 {
-        let count = tally.suspect;
-        context.print_line(&format!("  {count} of those done are suspect: scribed jobs --suspect"))?;
+        let jobs = tally.suspect;
+        let are = agree(jobs, "is", "are");
+        context.print_line(&format!("  {jobs} of those done {are} suspect: scribed jobs --suspect"))?;
     }
     for (what, count) in &waiting {
-        context.print_line(&format!("  {count} waiting for: {what}"))?;
+        context.print_line(&format!("  {count} waiting for: {}", WaitReason::shown_name(what, false)))?;
     }
     tell_held_back(context, held_back)?;
     if *doubles > 0 {
-        context.print_line(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
+        let (twice, ids) = (count(*doubles, "transcription"), agree(*doubles, "exists twice", "exist twice"));
+        let their = agree(*doubles, "its", "their");
+        context.print_line(&format!("  {twice} {ids} at the service; the log has {their} ids"))?;
     }
     left_out.as_ref().map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
+    tell_missing_manifests(context, summary)?;
+    let is_idle = *tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0;
     match ended {
         EngineEnd::Stopped => context.print_line("stopped; the next `scribed once` continues"),
-        EngineEnd::Idle
-            if *tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0 =>
-        {
+        EngineEnd::Idle if is_idle && summary.total > 0 => {
             context.print_line("nothing new: all recordings had ended before (`scribed status` counts them)")
+        }
+        EngineEnd::Idle if is_idle && summary.unmatched.is_empty() => {
+            context.print_line("nothing to do: scribed found no recording, and the queue has no jobs")
         }
         EngineEnd::Idle | EngineEnd::ServiceOut(_) => Ok(()),
     }
+}
+
+/// Prints which patterns matched no manifest, and which manifests are gone.
+fn tell_missing_manifests(context: &Context, summary: &PassSummary) -> std::io::Result<()> {
+    for words in &summary.unmatched {
+        context.print_line(&format!("  {words}"))?;
+    }
+    for manifest in &summary.facts.gone_manifests {
+        let (words, path) = (gone_manifest_message(manifest), &manifest.path);
+        context.print_line(&format!("  {words}: put it back, or `scribed acknowledge --manifest {path}`"))?;
+    }
+    Ok(())
+}
+
+fn gone_manifest_object(manifest: &JobKey) -> Value {
+    json!({ "source": manifest.source, "manifest": manifest.path.lossy() })
 }
 
 /// Prints why the exit code is not 0, and which command shows more.
@@ -489,7 +538,8 @@ fn tell_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()
 
 fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
     if left_out.count > 0 {
-        context.print_line(&format!("{} files of the plan are left out:", left_out.count))?;
+        let (files, are) = (count(left_out.count, "file"), agree(left_out.count, "is", "are"));
+        context.print_line(&format!("{files} of the plan {are} left out:"))?;
     }
     for (key, why) in &left_out.files {
         context.print_line(&format!("  {}/{}: {why}", key.source, key.path))?;

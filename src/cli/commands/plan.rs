@@ -84,7 +84,7 @@ fn budget(limits: Vec<BudgetLimit>, status: Option<&QueueStatus>) -> Vec<BudgetU
         let all = status.map(|status| status.budget.as_slice()).unwrap_or_default();
         all.iter().find(|known| known.source == limit.source && known.period == limit.period).cloned()
     };
-    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, unclaimed: 0, reserved: 0 });
+    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, unclaimed: 0, reserved: 0, excess: 0 });
     limits.into_iter().map(|limit| known(&limit).unwrap_or_else(|| unused(limit))).collect()
 }
 

@@ -10,6 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::comparison::{ComparedJob, Comparison, Double, Report};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
+use crate::domain::count::count;
 use crate::domain::names::{ServiceName, TranscriptionId};
 use crate::harvest::pages::{NextPage, PageCursor};
 use crate::wire::page::ListQuery;
@@ -138,8 +139,10 @@ fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)])
     context.print_json(&object(report, deleted))?;
     let Report { service, ours, known, earlier, without_token, .. } = report;
     context.print_line(&format!(
-        "service {service}: its list has {ours} transcriptions of scribed ({known} in the queue, {earlier} of \
-         earlier purchases), and {without_token} others"
+        "service {service}: its list has {} of scribed ({known} in the queue, {earlier} of earlier purchases), and \
+         {}",
+        count(*ours, "transcription"),
+        count(*without_token, "other")
     ))?;
     print_strays(context, report)?;
     if !report.missing.is_empty() {

@@ -9,6 +9,8 @@ use crate::cli::runtime::only_paths::path_selection;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus, RenderPiece, RenderQuery};
+use crate::domain;
+use crate::domain::count::agree;
 use crate::domain::path::RelPath;
 use crate::pipeline::stages::write::rerender::{RenderChange, RenderedFile, RenderedJob, may_differ, settings_hash};
 use base64::Engine;
@@ -93,7 +95,7 @@ impl Told<'_> {
             self.ticker.suspend(|| print_job(context, job, dry_run))?;
         }
         let jobs = self.sum.jobs;
-        self.ticker.tick(|| format!("{jobs} jobs rendered"));
+        self.ticker.tick(|| format!("{} rendered", domain::count::count(jobs, "job")));
         Ok(())
     }
 }
@@ -192,17 +194,21 @@ impl Sum {
         let counts = all.into_iter().filter(|change| count(*change) > 0);
         let counts: String = counts.map(|change| format!(", {} {}", count(change), change.name())).collect();
         let would = if dry_run { "; nothing was changed (--dry-run)" } else { "" };
-        let Self { jobs, unchanged, .. } = self;
+        let (written, unchanged) = (domain::count::count(self.jobs, "written job"), self.unchanged);
         context.print_line(&format!(
-            "{jobs} written jobs, {unchanged} of them unchanged; outputs{}{would}",
+            "{written}, {unchanged} unchanged; outputs{}{would}",
             match counts.strip_prefix(',') {
                 Some(counts) => format!(":{counts}"),
                 None => ": nothing to change".to_owned(),
             }
         ))?;
         if self.gone > 0 {
-            let words = "have neither their recording nor outputs any more, and were left alone";
-            context.print_line(&format!("{} of the jobs {words}", self.gone))?;
+            let have = agree(self.gone, "has neither its", "have neither their");
+            let were = agree(self.gone, "was", "were");
+            let gone = self.gone;
+            context.print_line(&format!(
+                "{gone} of the jobs {have} recording nor outputs any more, and {were} left alone"
+            ))?;
         }
         if self.problems > 0 {
             context.print_line(&format!("{} of the jobs could not be rendered (see above)", self.problems))?;

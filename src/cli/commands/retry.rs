@@ -12,6 +12,7 @@ use crate::config::model::Config;
 use crate::control::transport::protocol::{
     CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Retried, RetryCost, Selection,
 };
+use crate::domain::count::{agree, count};
 use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
 use std::io;
@@ -146,7 +147,7 @@ impl Sum {
 
     fn print(&self, context: &Context) -> io::Result<()> {
         let BatchResult { done, declined, unknown } = self.batch;
-        let jobs = if done == 1 { "1 job continues".to_owned() } else { format!("{done} jobs continue") };
+        let jobs = format!("{} {}", count(done, "job"), agree(done, "continues", "continue"));
         context.print_line(&jobs)?;
         if self.buys_another > 0 {
             let why = "their transcriptions ended in an error, or you requested another one";
@@ -163,12 +164,15 @@ impl Sum {
             ))?;
         }
         if self.accepted > 0 {
-            let words =
-                "have a text that a person accepted: it stays, and the new result is written under another name";
-            context.print_line(&format!("  {} of them {words}", self.accepted))?;
+            let (accepted, have) = (self.accepted, agree(self.accepted, "has", "have"));
+            context.print_line(&format!(
+                "  {accepted} of them {have} a text that a person accepted: it stays, and the new result is written \
+                 under another name"
+            ))?;
         }
         if declined + unknown > 0 {
-            context.print_line(&format!("{} were not changed (see above)", declined + unknown))?;
+            let unchanged = declined + unknown;
+            context.print_line(&format!("{unchanged} {} not changed (see above)", agree(unchanged, "was", "were")))?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
 use crate::control::transport::protocol::BudgetUse;
+use crate::domain::count::{agree, count};
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::names::{ServiceName, SourceName};
@@ -160,21 +161,27 @@ impl<'a> Estimator<'a> {
             (0, 0) => String::new(),
             (0, _) => ", of unknown price (`price_per_hour` sets it)".to_owned(),
             (_, 0) => format!(", price {price:.2}"),
-            (_, unpriced) => format!(", price {price:.2} and more: {unpriced} are of unknown price"),
+            (_, unpriced) => {
+                format!(", price {price:.2} and more: {unpriced} {} of unknown price", agree(unpriced, "is", "are"))
+            }
         };
-        let continues = |number: u64| if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") };
+        let buy = agree(purchases, "buys", "buy");
         let mut lines = vec![
-            format!("{} to continue", continues(jobs)),
-            format!("  {purchases} buy another transcription: {} of billed audio{cost}", hours(billed)),
+            format!("{} to continue", count(jobs, "job")),
+            format!("  {purchases} {buy} another transcription: {} of billed audio{cost}", hours(billed)),
         ];
         if unknown_length > 0 {
-            lines.push(format!("  {unknown_length} of these are of unknown length"));
+            let are = agree(unknown_length, "is", "are");
+            lines.push(format!("  {unknown_length} of these {are} of unknown length"));
         }
         if duplicates > 0 {
-            lines.push(format!("  {duplicates} are duplicates of these and cost nothing"));
+            let are = agree(duplicates, "is a duplicate of these and costs", "are duplicates of these and cost");
+            lines.push(format!("  {duplicates} {are} nothing"));
         }
         if read_again > 0 {
-            lines.push(format!("  {read_again} read the kept result again and cost nothing"));
+            let read =
+                agree(read_again, "reads the kept result again and costs", "read the kept result again and cost");
+            lines.push(format!("  {read_again} {read} nothing"));
         }
         if self.has_budget() && purchases > 0 {
             let fits = hours(fitting_billed);
@@ -233,7 +240,7 @@ mod tests {
 
     fn budget(source: Option<&str>, allowed: u64, used: u64) -> BudgetUse {
         let source = source.map(SourceName::new);
-        BudgetUse { source, period: Period::Total, allowed, used, reserved: 0, unclaimed: 0, until: None }
+        BudgetUse { source, period: Period::Total, allowed, used, reserved: 0, unclaimed: 0, excess: 0, until: None }
     }
 
     #[test]

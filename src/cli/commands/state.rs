@@ -6,6 +6,7 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
 use crate::control::state_file::{self, CheckedFile, RecordCounts, StateFileError};
+use crate::domain::count::count;
 use crate::store::contract::{Lifecycle, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled as store_file;
@@ -54,7 +55,8 @@ fn tell(context: &Context, what: &str, file: &Path, counts: RecordCounts) -> io:
     let RecordCounts { jobs, purchases, params } = counts;
     context
         .print_json(&json!({ what: file.to_string_lossy(), "jobs": jobs, "purchases": purchases, "params": params }))?;
-    context.print_line(&format!("{what} {jobs} jobs and {purchases} purchases: {}", file.display()))
+    let (jobs, purchases) = (count(jobs, "job"), count(purchases, "purchase"));
+    context.print_line(&format!("{what} {jobs} and {purchases}: {}", file.display()))
 }
 
 fn is_compressed(file: &Path) -> bool {

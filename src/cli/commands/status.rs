@@ -14,8 +14,9 @@ use crate::control::transport::protocol::{
     BudgetUse, CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
     ScanStatus, ServiceStatus, Waiting, WindowStatus,
 };
-use crate::domain::count::count;
+use crate::domain::count::{agree, count};
 use crate::domain::names::SourceName;
+use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{LearnedLimits, NEW};
 use crate::wire::timestamps;
@@ -30,7 +31,7 @@ use std::time::Duration;
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
     if args.check {
-        return status_check::run(context, args.max_pass_age).await;
+        return status_check::run(context, args).await;
     }
     let config = context.config_without_secrets()?;
     let queue = QueueAccess::find(&config).await?;
@@ -49,7 +50,8 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     }
     let waiting = waiting(&queue).await?;
     for (what, count) in &waiting.waiting_for {
-        context.print_line(&format!("{count} waiting for: {what}"))?;
+        let shown = WaitReason::shown_name(what, status.daemon.is_some());
+        context.print_line(&format!("{count} waiting for: {shown}"))?;
         if let Some(reason) = waiting.reasons.get(what) {
             context.print_line(&format!("    example: {reason}"))?;
         }
@@ -112,34 +114,33 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
 }
 
 fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
-    context.print_line(&format!("{} jobs", status.total))?;
-    for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
-        context.print_line(&format!("  {count:>8}  {}", kind.name()))?;
+    context.print_line(&count(status.total, "job"))?;
+    for (kind, jobs) in status.jobs.iter().filter(|(_, jobs)| **jobs > 0) {
+        context.print_line(&format!("  {jobs:>8}  {}", kind.name()))?;
     }
     if status.unhandled_failures > 0 {
-        let count = status.unhandled_failures;
+        let jobs = status.unhandled_failures;
+        let were = agree(jobs, "was", "were");
         context.print_line(&format!(
-            "{count} of these failed and were not retried or acknowledged: scribed jobs --failed"
+            "{jobs} of these failed and {were} not retried or acknowledged: scribed jobs --failed"
         ))?;
     }
     if status.waiting_for_a_person > 0 {
-        context.print_line(&format!(
-            "{} of these are stuck, or wait for a person's decision",
-            status.waiting_for_a_person
-        ))?;
+        let jobs = status.waiting_for_a_person;
+        let state = agree(jobs, "is stuck, or waits", "are stuck, or wait");
+        context.print_line(&format!("{jobs} of these {state} for a person's decision"))?;
     }
     if status.incomplete > 0 {
-        let count = status.incomplete;
+        let jobs = status.incomplete;
+        let state = agree(jobs, "is incomplete: its outputs", "are incomplete: their outputs");
         context.print_line(&format!(
-            "{count} of these are incomplete: their outputs lack something that was requested: scribed jobs \
-             --incomplete"
+            "{jobs} of these {state} lack something that was requested: scribed jobs --incomplete"
         ))?;
     }
     if status.with_warnings > 0 {
-        let count = status.with_warnings;
-        context.print_line(&format!(
-            "{count} of these are suspect: the check of their results found something: scribed jobs --suspect"
-        ))?;
+        let jobs = status.with_warnings;
+        let state = agree(jobs, "is suspect: the check of its result", "are suspect: the check of their results");
+        context.print_line(&format!("{jobs} of these {state} found something: scribed jobs --suspect"))?;
     }
     for served in status.services.iter().filter(|served| {
         served.open > 0 || served.trouble.is_some() || served.list_awaited.is_some() || served.notice.is_some()
@@ -173,7 +174,8 @@ fn manifest_line(manifest: &ManifestStatus) -> String {
         (Some(problem), _) => format!("{source}, {manifest}: scribed cannot use it: {problem}"),
         (None, None) => format!("{source}, {manifest}: scribed reads it when it has not changed for `settle`"),
         (None, Some(rows)) => {
-            let counts = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
+            let waits = agree(*awaited, "waits for its file", "wait for their files");
+            let counts = [(wrong, "wrong"), (repeated, "repeated"), (awaited, waits)];
             let counts =
                 counts.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
             format!("{source}, {manifest}: {}{}", count(*rows, "row"), counts.collect::<String>())
@@ -220,8 +222,7 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
             )
         }
     };
-    let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
-    let over = if is_over { "; the service billed more than was reserved" } else { "" };
+    let over = budget.describe_overrun().map(|words| format!("; {words}")).unwrap_or_default();
     let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
     context.print_line(&format!(
         "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",

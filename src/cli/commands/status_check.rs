@@ -1,5 +1,6 @@
 //! `scribed status --check`: prints one line for monitoring, in the format of plugins for Nagios, Icinga and Zabbix.
 
+use crate::cli::args::StatusArgs;
 use crate::cli::commands::once::{format_reason, reason_object};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -11,7 +12,7 @@ use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
-use crate::domain::health::{Health, Level, Outage, Process, QueueFacts, assess};
+use crate::domain::health::{Health, Level, LongWaits, Outage, Process, QueueFacts, assess};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::zone::Zone;
 use serde_json::json;
@@ -27,15 +28,15 @@ const LONGEST_REASON: usize = 240;
 ///
 /// # Errors
 /// Only errors of stdout: every other failure is a result.
-pub async fn run(context: &Context, max_pass_age: Option<Duration>) -> Result<u8, CommandError> {
-    match collect_facts(context, max_pass_age).await {
+pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
+    match collect_facts(context, args).await {
         Ok(facts) => tell(context, &facts, &assess(&facts)),
         Err(CommandError::Io(error)) => Err(CommandError::Io(error)),
         Err(failure) => tell_failure(context, &failure),
     }
 }
 
-async fn collect_facts(context: &Context, max_pass_age: Option<Duration>) -> Result<QueueFacts, CommandError> {
+async fn collect_facts(context: &Context, args: &StatusArgs) -> Result<QueueFacts, CommandError> {
     let config = context.config_without_secrets()?;
     if let Err(error) = DaemonClient::find(&config.state) {
         return Err(CommandError::Usage(error.to_string())); // this user may not ask the daemon
@@ -44,17 +45,32 @@ async fn collect_facts(context: &Context, max_pass_age: Option<Duration>) -> Res
     let ControlAnswer::Health(facts) = queue.request(ControlRequest::Health).await? else {
         return Err(protocol_mismatch());
     };
-    Ok(with_last_pass(*facts, &config, max_pass_age))
+    let long_waits = match args.max_wait {
+        Some(longest) => long_waits(&queue, longest).await?,
+        None => None,
+    };
+    Ok(with_last_pass(QueueFacts { long_waits, ..*facts }, &config, args.max_pass_age))
 }
 
-/// Adds what the last pass found of the services and the manifests, if no process works on the jobs now.
+async fn long_waits(queue: &QueueAccess, longest: Duration) -> Result<Option<LongWaits>, CommandError> {
+    let longest = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+    match queue.request(ControlRequest::LongWaits { longest }).await? {
+        ControlAnswer::LongWaits(found) => Ok(found),
+        _ => Err(protocol_mismatch()),
+    }
+}
+
+/// Adds what is known of the passes: whether the last or the running one is late and, if no process works on the jobs
+/// now, what the last pass found of the services and the manifests.
 fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Duration>) -> QueueFacts {
     let facts = QueueFacts { is_by_passes: max_pass_age.is_some(), ..facts };
+    let now = SystemClock.now();
     if facts.process != Process::Nobody {
-        return facts;
+        let late = |longest| long_pass_message(facts.running_pass, longest, now);
+        return QueueFacts { late_pass: max_pass_age.and_then(late), ..facts };
     }
     let last = LastPass::load(&config.state);
-    let late_pass = max_pass_age.and_then(|longest| late_pass_message(last.as_ref(), longest, SystemClock.now()));
+    let late_pass = max_pass_age.and_then(|longest| late_pass_message(last.as_ref(), longest, now));
     let last_outages = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
     let outages = last_outages
         .into_iter()
@@ -62,6 +78,13 @@ fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Durat
     let away: Vec<SourceName> = facts.away.iter().map(|away| away.source.clone()).collect();
     let manifests = manifest_problems(&last_lists::load_unchanged(config, &away));
     QueueFacts { late_pass, manifests, outages: outages.collect(), ..facts }
+}
+
+/// Returns a message if the running pass began longer than `longest` ago.
+fn long_pass_message(began: Option<Timestamp>, longest: Duration, now: Timestamp) -> Option<String> {
+    let began = began.filter(|began| now.duration_since(*began) > longest)?;
+    let (at, longest) = (Zone::UTC.format_second(began), humantime::format_duration(longest));
+    Some(format!("the pass that runs now began at {at}, more than {longest} ago"))
 }
 
 /// Returns a message if the last pass ended longer than `longest` ago, or if no pass has ended yet.
@@ -135,4 +158,19 @@ fn shorten(words: &str) -> String {
         words.push('…');
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_that_runs_for_too_long_is_late() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let (began, now) = (Timestamp(0), Timestamp(27 * 3_600_000));
+        let said = long_pass_message(Some(began), hours(26), now).unwrap();
+        assert_eq!(said, "the pass that runs now began at 1970-01-01 00:00:00 (UTC), more than 1day 2h ago");
+        assert_eq!(long_pass_message(Some(began), hours(27), now), None);
+        assert_eq!(long_pass_message(None, hours(1), now), None, "a daemon runs for months");
+    }
 }

@@ -11,6 +11,7 @@ use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{
     ControlAnswer, ControlRequest, OutputState, VerifiedJob, VerifyPiece, VerifyQuery,
 };
+use crate::domain::count::{agree, count};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,7 +92,7 @@ impl Told<'_> {
             }
         }
         let (jobs, missing) = (self.sum.jobs, self.sum.of(OutputState::Missing));
-        self.ticker.tick(|| format!("{jobs} jobs verified, {missing} outputs missing"));
+        self.ticker.tick(|| format!("{} verified, {} missing", count(jobs, "job"), count(missing, "output")));
         Ok(())
     }
 }
@@ -179,11 +180,14 @@ impl Sum {
         let counts = [(edited, "edited"), (restored, "restored"), (missing, "missing"), (unreadable, "unreadable")];
         let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
         let counts: String = counts.collect();
-        context.print_line(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
+        let (written, outputs) = (count(*jobs, "written job"), count(unchanged, "output"));
+        context.print_line(&format!("{written}: {outputs} unchanged{counts}"))?;
         if *gone > 0 {
-            let words = "have neither their recording nor outputs any more; `scribed forget --vanished` removes \
-                         such jobs from the queue";
-            context.print_line(&format!("{gone} of the jobs {words}"))?;
+            let have = agree(*gone, "has neither its", "have neither their");
+            context.print_line(&format!(
+                "{gone} of the jobs {have} recording nor outputs any more; `scribed forget --vanished` removes such \
+                 jobs from the queue"
+            ))?;
         }
         if *problems > 0 {
             context.print_line(&format!("{problems} of the jobs could not be verified or restored (see above)"))?;

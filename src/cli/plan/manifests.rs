@@ -1,6 +1,7 @@
 //! Counts the rows of manifests for a plan, and collects the rows that need a correction.
 
 use crate::cli::runtime::entry::Context;
+use crate::domain::count::{agree, count};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::manifests::format::text::Encoding;
@@ -86,17 +87,20 @@ impl ManifestTotals {
         }
         let parts = [
             (self.sent, "would be sent"),
-            (self.copies, "are duplicates"),
+            (self.copies, agree(self.copies, "is a duplicate", "are duplicates")),
             (self.done, "done before"),
             (self.other(), "skipped, held or at the service"),
-            (self.awaited, "wait for files that do not exist yet"),
-            (self.repeated, "repeat another row"),
-            (self.wrong, "are wrong and order nothing"),
+            (
+                self.awaited,
+                agree(self.awaited, "waits for a file that does not exist yet", "wait for files that do not exist yet"),
+            ),
+            (self.repeated, agree(self.repeated, "repeats another row", "repeat another row")),
+            (self.wrong, agree(self.wrong, "is wrong and orders nothing", "are wrong and order nothing")),
             (self.failing, "would fail"),
-            (self.held, "wait for a setting in jobs.toml"),
+            (self.held, agree(self.held, "waits for a setting in jobs.toml", "wait for a setting in jobs.toml")),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-        let all = std::iter::once(format!("{} rows", self.rows)).chain(parts);
+        let all = std::iter::once(count(self.rows, "row")).chain(parts);
         let note = if self.encoding == Encoding::Utf8 { "" } else { "; read as windows-1252" };
         format!("{manifest} ({source}): {}{note}", all.collect::<Vec<_>>().join(", "))
     }

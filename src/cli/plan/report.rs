@@ -10,7 +10,7 @@ use crate::cli::runtime::entry::Context;
 use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
 use crate::control::transport::protocol::BudgetUse;
-use crate::domain::count::count;
+use crate::domain::count::{agree, count};
 use crate::domain::eta::FileBatch;
 use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::SourceName;
@@ -293,10 +293,17 @@ impl PlanReport {
         self.print_finish(context)?;
         self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
         let rest = [
-            (self.at_the_service, "at the service: scribed waits for them and writes them"),
+            (self.at_the_service, "at the service: scribed waits for the results and writes them"),
             (self.done, "done before"),
             (self.held, HELD),
-            (self.awaited, "rows of manifests wait for files that do not exist yet"),
+            (
+                self.awaited,
+                agree(
+                    self.awaited,
+                    "row of a manifest waits for a file that does not exist yet",
+                    "rows of manifests wait for files that do not exist yet",
+                ),
+            ),
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("{count} {what}"))?;
@@ -340,12 +347,19 @@ impl PlanReport {
         }
         let parts = [
             (self.new, "new"),
-            (self.changed, "changed after their job ended: sent if the content is new"),
-            (self.reordered, "ordered again: their rows were edited"),
+            (self.changed, "changed after the end of the job: sent if the content is new"),
+            (self.reordered, "ordered again by an edited row"),
             (self.on_the_way, "in the queue, not sent yet"),
-            (sent.duplicates, "of these are duplicates: not sent, they get the result of the recording that is sent"),
+            (
+                sent.duplicates,
+                agree(
+                    sent.duplicates,
+                    "of these is a duplicate: not sent, it gets the result of the recording that is sent",
+                    "of these are duplicates: not sent, they get the result of the recording that is sent",
+                ),
+            ),
             (sent.unknown_length - sent.unknown_remote, self.unknown_length_title()),
-            (sent.unknown_remote, "of unknown length: only the service reads them; fill in `duration` in their rows"),
+            (sent.unknown_remote, "of unknown length, read only by the service: fill in `duration` in the row"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("  {count:>8}  {what}"))?;
@@ -383,7 +397,7 @@ impl PlanReport {
             None => context.print_line(&match (reckoned.passes, reckoned.constraint().unwrap_or_default()) {
                 (Some(passes), by) => format!(
                     "not all of them in one pass: {by} ends each pass of `scribed once`, and about {passes} passes do \
-                     all of them; a daemon continues when it is started again"
+                     all of them; the next `scribed once`, or a daemon that is started, continues"
                 ),
                 (None, by) => format!("not all of them can be done with the current settings: limited by {by}"),
             }),

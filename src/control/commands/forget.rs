@@ -186,7 +186,7 @@ async fn is_named_by_row(mount: &Arc<Mount>, job: &Job) -> bool {
 
 /// Whether the manifest of a row still exists: then the row may add the job again. This blocks, but only for one
 /// file system call.
-fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
+pub(super) fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
     !mount.source().is_local() || resolve_below(&mount.source().folder, &row.manifest).exists()
 }
 

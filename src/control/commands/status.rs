@@ -10,13 +10,17 @@ use crate::control::transport::protocol::{
 use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
 use crate::domain::fault::FaultKind;
+use crate::domain::job::Job;
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::wait_reason;
 use crate::domain::scheduling::{Lane, is_bought};
 use crate::domain::stage::StageKind;
+use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
 use crate::manifests::passes::ManifestSummary;
+use crate::pipeline::budget::ENOUGH;
 use crate::store::contract::{StoreError, WaitingGroup};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 /// Returns the status of the queue, of the sources and services, and of the daemon if one runs.
@@ -191,13 +195,34 @@ pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<W
         return Ok(waiting);
     }
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
+    let mut groups = Vec::new();
     for WaitingGroup { one, jobs } in handler.store.waiting_groups().await? {
-        let job = &handler.for_display(one).await?;
-        let what = wait_reason(job, &pauses, now).name();
+        let job = handler.for_display(one).await?;
+        groups.push((wait_reason(&job, &pauses, now), job, jobs));
+    }
+    let over_budget = sources_over_budget(&groups);
+    for (why, job, jobs) in &groups {
+        let is_untried = handler.running.is_none() && is_untried(job, *why) && over_budget.contains(&job.key.source);
+        let what = if is_untried { WaitReason::Budget.name() } else { why.name() };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
         if let Some(fault) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::NotAllowed) {
             waiting.reasons.entry(what.to_owned()).or_insert_with(|| fault.words.clone());
         }
     }
     Ok(waiting)
+}
+
+/// Returns the sources of which a budget has refused so many jobs that the last pass did not try the others. A running
+/// process knows this itself.
+fn sources_over_budget(groups: &[(WaitReason, Job, u64)]) -> BTreeSet<SourceName> {
+    let mut refused: BTreeMap<&SourceName, u64> = BTreeMap::new();
+    for (_, job, jobs) in groups.iter().filter(|(why, ..)| *why == WaitReason::Budget) {
+        *refused.entry(&job.key.source).or_default() += jobs;
+    }
+    refused.into_iter().filter(|(_, jobs)| *jobs >= ENOUGH as u64).map(|(source, _)| source.clone()).collect()
+}
+
+/// Whether a job is ready for its upload and nothing else keeps it.
+fn is_untried(job: &Job, why: WaitReason) -> bool {
+    why == WaitReason::Turn && job.stage.kind() == StageKind::Probed && job.bumped.is_none()
 }

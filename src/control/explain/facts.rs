@@ -3,6 +3,7 @@
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{FactKind, JobFact};
+use crate::domain::count::{agree, count};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
@@ -213,7 +214,8 @@ async fn running_limit(
     let running = handler.store.counts_of(&|group| handler.routing.service_of(group) == service).await?.running();
     let (_, most) = engine.learned_limits().running;
     let waits = is_pausable(job) && running >= most as u64;
-    let words = format!("{running} transcriptions run at service {service}, and its limit is {most} at a time");
+    let (transcriptions, run) = (count(running, "transcription"), agree(running, "runs", "run"));
+    let words = format!("{transcriptions} {run} at service {service}, and its limit is {most} at a time");
     let fix = "raise `limits.running` of the service, if the service allows more";
     Ok(waits.then(|| blocking_fact(FactKind::Limit, words, Some(fix))))
 }

@@ -1,6 +1,7 @@
 //! The client of the daemon's socket, for commands.
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
+use super::queue_process::QueueProcess;
 use super::server::PATH;
 use super::socket::{NAME, SocketPath, has_listener};
 use std::io;
@@ -25,6 +26,7 @@ fn patience(request: &ControlRequest) -> Duration {
         ControlRequest::Health => PATIENCE_HEALTH,
         ControlRequest::Status | ControlRequest::Paused | ControlRequest::Show { .. } => PATIENCE_SHORT,
         ControlRequest::Waiting { .. }
+        | ControlRequest::LongWaits { .. }
         | ControlRequest::Jobs(_)
         | ControlRequest::Cost(_)
         | ControlRequest::LookUp { .. }
@@ -45,10 +47,11 @@ pub enum CallError {
         place.display(), crate::permission_errors::describe_state_error(error, place)
     )]
     Closed { place: PathBuf, error: io::Error },
-    /// The daemon ended, hangs, or has another protocol.
-    #[error("cannot talk to the daemon at {}: {words}", place.display())]
+    /// The process ended, hangs, or has another protocol.
+    #[error("cannot talk to {process} at {}: {words}", place.display())]
     Broken {
         place: PathBuf,
+        process: QueueProcess,
         /// What happened, and what to do.
         words: String,
     },
@@ -57,6 +60,7 @@ pub enum CallError {
 /// A connection to a daemon that listens.
 pub struct DaemonClient {
     client: reqwest::Client,
+    state: PathBuf,
     place: PathBuf,
     /// The path by which the client connects for each request; it must live as long as the client.
     _socket: SocketPath,
@@ -77,7 +81,7 @@ impl DaemonClient {
         let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
         let client = builder.unix_socket(socket.path()).build();
         let client = client.map_err(|error| closed(io::Error::other(error)))?;
-        Ok(Some(Self { client, place, _socket: socket }))
+        Ok(Some(Self { client, state: state.to_owned(), place, _socket: socket }))
     }
 
     /// Sends a request and returns the answer.
@@ -86,29 +90,28 @@ impl DaemonClient {
     /// [`CallError::Broken`]; the inner error is the daemon's refusal.
     pub async fn ask(&self, request: &ControlRequest) -> Result<Result<ControlAnswer, CommandRefusal>, CallError> {
         let patience = patience(request);
-        let broken = |words: String| CallError::Broken { place: self.place.clone(), words };
+        let process = || QueueProcess::of(&self.state);
+        let broken = |words: String| CallError::Broken { place: self.place.clone(), process: process(), words };
+        let failed = |error: reqwest::Error| broken(describe_failure(&error, patience, process()));
         // The host name has no meaning: the connection goes through the socket.
         let sent = self.client.post(format!("http://scribed{PATH}")).json(request).timeout(patience).send().await;
-        let response = sent.map_err(|error| broken(describe_failure(&error, patience)))?;
+        let response = sent.map_err(failed)?;
         let is_success = response.status().is_success();
-        let body = response.bytes().await.map_err(|error| broken(describe_failure(&error, patience)))?;
+        let body = response.bytes().await.map_err(failed)?;
         let parsed = match is_success {
             true => serde_json::from_slice(&body).map(Ok),
             false => serde_json::from_slice(&body).map(Err),
         };
         parsed.map_err(|_| {
-            broken(
-                "the daemon is of another release than this command; restart it, or use the command of its release"
-                    .into(),
-            )
+            broken("it is of another release than this command; restart it, or use the command of its release".into())
         })
     }
 }
 
-fn describe_failure(error: &reqwest::Error, patience: Duration) -> String {
+fn describe_failure(error: &reqwest::Error, patience: Duration, process: QueueProcess) -> String {
     if error.is_timeout() {
         let patience = humantime::format_duration(patience);
-        return format!("the daemon did not answer within {patience}; read its log, and restart it if it hangs");
+        return format!("it did not answer within {patience}; {}", process.remedy());
     }
-    "the daemon stopped during the request; check `scribed status`, then try again".to_owned()
+    "it stopped during the request; check `scribed status`, then try again".to_owned()
 }

@@ -11,7 +11,7 @@ use crate::control::commands::{
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
 use crate::control::media_address::MediaAddress;
-use crate::control::{health, job_names};
+use crate::control::{health, job_names, long_waits};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
@@ -43,6 +43,8 @@ pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
 pub struct CommandHandler {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
+    /// The state directory.
+    pub state: PathBuf,
     /// The mounts of all sources.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// Which service each source uses.
@@ -90,6 +92,9 @@ impl CommandHandler {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
             ControlRequest::Health => ControlAnswer::Health(Box::new(health::health(self).await?)),
+            ControlRequest::LongWaits { longest } => {
+                ControlAnswer::LongWaits(long_waits::long_waits(self, Duration::from_millis(longest)).await?)
+            }
             ControlRequest::Waiting { after } => ControlAnswer::Waiting(status::waiting(self, after).await?),
             ControlRequest::Jobs(selection) => ControlAnswer::Jobs(list::page(self, &selection).await?),
             ControlRequest::Show { job } => ControlAnswer::Shown(Box::new(list::show(self, &job).await?)),
@@ -250,7 +255,10 @@ impl CommandHandler {
     /// Errors of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.routing.has_service_of(&job) {
-            let job = self.budget_gate.told(&*self.store, job, self.clock.now()).await?;
+            let job = match self.running.is_none() && self.budget_gate.is_for_next_run(&job, self.clock.now()) {
+                true => job, // nothing is spent of a run that has not begun, so the job would seem to wait for nothing
+                false => self.budget_gate.told(&*self.store, job, self.clock.now()).await?,
+            };
             let job = self.without_past_fault(windows::told(&self.mounts, job, self.clock.moment()));
             return Ok(job);
         }

@@ -3,7 +3,8 @@
 
 use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
-use crate::domain::health::QueueFacts;
+use crate::domain::count::agree;
+use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -28,6 +29,12 @@ pub enum ControlRequest {
     Status,
     /// Returns the health of the queue, for monitoring. Answered by [`ControlAnswer::Health`].
     Health,
+    /// Finds the jobs that have made no progress for longer than this, in milliseconds. Answered by
+    /// [`ControlAnswer::LongWaits`].
+    LongWaits {
+        /// The longest time that is not reported.
+        longest: u64,
+    },
     /// Counts what jobs wait for, in pieces. Answered by [`ControlAnswer::Waiting`].
     Waiting {
         /// Only jobs with a number above this.
@@ -192,6 +199,9 @@ pub struct Selection {
     /// Only jobs with edited outputs. Their files are looked at.
     #[serde(default)]
     pub edited: bool,
+    /// Only jobs of the rows of this manifest; `None` means all.
+    #[serde(default)]
+    pub manifest: Option<RelPath>,
 }
 
 /// The answer to a request.
@@ -202,6 +212,8 @@ pub enum ControlAnswer {
     Status(Box<QueueStatus>),
     /// See [`ControlRequest::Health`].
     Health(Box<QueueFacts>),
+    /// See [`ControlRequest::LongWaits`]; `None` if there is no such job.
+    LongWaits(Option<LongWaits>),
     /// See [`ControlRequest::Waiting`].
     Waiting(Waiting),
     /// See [`ControlRequest::Jobs`].
@@ -533,6 +545,9 @@ pub struct BudgetUse {
     /// The part of `used` that was found in a service's list and that no job has.
     #[serde(default)]
     pub unclaimed: u64,
+    /// The part of `used` by which bills were higher than their reservations.
+    #[serde(default)]
+    pub excess: u64,
     /// When the next period begins; `None` for a budget that does not reset by itself.
     pub until: Option<Timestamp>,
 }
@@ -540,8 +555,8 @@ pub struct BudgetUse {
 impl From<Account> for BudgetUse {
     fn from(account: Account) -> Self {
         let (used, until) = (account.used(), account.limit.resets_at());
-        let Account { limit: BudgetLimit { source, period, allowed, .. }, reserved, unclaimed, .. } = account;
-        Self { source, period, allowed, used, reserved, unclaimed, until }
+        let Account { limit: BudgetLimit { source, period, allowed, .. }, reserved, unclaimed, excess, .. } = account;
+        Self { source, period, allowed, used, reserved, unclaimed, excess, until }
     }
 }
 
@@ -554,6 +569,22 @@ impl BudgetUse {
     /// Returns the amount that is neither spent nor reserved.
     pub fn left(&self) -> u64 {
         self.allowed.saturating_sub(self.used)
+    }
+
+    /// Says why more is spent or reserved than the budget allows; `None` if it is not, apart from transcriptions that no
+    /// job has.
+    pub fn describe_overrun(&self) -> Option<&'static str> {
+        let own = self.used.saturating_sub(self.unclaimed);
+        if own <= self.allowed {
+            return None;
+        }
+        Some(match (own.saturating_sub(self.excess) > self.allowed, self.excess) {
+            (true, 0) => "the budget is lower than what was spent or reserved already",
+            (true, _) => {
+                "the budget is lower than what was reserved already, and the service billed more than was reserved"
+            }
+            (false, _) => "the service billed more than was reserved",
+        })
     }
 }
 
@@ -636,19 +667,23 @@ impl RemovedSource {
     /// Returns a message for people: what is wrong, and what to do.
     pub fn describe(&self) -> String {
         let Self { source, open, bought } = self;
-        let name = source.as_str();
+        let (name, have) = (source.as_str(), agree(*open, "has", "have"));
         let paid = match bought {
             0 => String::new(),
-            bought => format!(
-                " ({bought} of them are at the service or fetched; they keep their results, and nothing is bought \
-                 again)"
-            ),
+            bought => {
+                let are = agree(
+                    *bought,
+                    "is at the service or fetched; it keeps its result",
+                    "are at the service or fetched; they keep their results",
+                );
+                format!(" ({bought} of them {are}, and nothing is bought again)")
+            }
         };
         format!(
-            "jobs.toml has no source {name:?} any more, but {open} of its jobs have not ended{paid}. They \
-             continue when jobs.toml has a [[source]] with its folder again, under any name, at the next start or \
-             `scribed reload`. Otherwise cancel them: `scribed jobs --source {name}` lists them, `scribed cancel \
-             JOB` ends each"
+            "jobs.toml has no source {name:?} any more, but {open} of its jobs {have} not ended{paid}. \
+             scribed continues when jobs.toml has a [[source]] with its folder again, under any name, at the next \
+             start or `scribed reload`. Otherwise cancel what is left: `scribed jobs --source {name}` lists it, \
+             `scribed cancel JOB` ends each job"
         )
     }
 }
@@ -1052,5 +1087,26 @@ pub enum CommandRefusal {
 impl From<StoreError> for CommandRefusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overrun_budget_names_its_cause() {
+        let of = |allowed, used, unclaimed, excess| {
+            let (source, period, until) = (None, Period::Day, None);
+            BudgetUse { source, period, allowed, used, reserved: 0, unclaimed, excess, until }.describe_overrun()
+        };
+        let billed = "the service billed more than was reserved";
+        assert_eq!(of(12, 12, 0, 5), None);
+        assert_eq!(of(12, 20, 8, 0), None, "what was found in a list was never reserved");
+        assert_eq!(of(12, 20, 0, 8), Some(billed));
+        let lowered = of(12, 20, 0, 0).unwrap();
+        assert!(lowered.contains("lower than") && !lowered.contains("billed"), "{lowered}");
+        let both = of(12, 20, 0, 7).unwrap();
+        assert!(both.contains("lower than") && both.contains(billed), "{both}");
     }
 }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) mod gone;
 pub(crate) mod keys;
 mod own_receipts;
 mod pass;
@@ -146,7 +147,7 @@ impl SourceManifests {
         mount.manifest_hold().begin();
         Some(Self {
             mount,
-            state: state.join("receipts"),
+            state: own_receipts::folder(state),
             price,
             known: Mutex::default(),
             there: Mutex::default(),
@@ -156,6 +157,12 @@ impl SourceManifests {
 
     pub fn mount(&self) -> &Arc<Mount> {
         &self.mount
+    }
+
+    /// Whether the last search found no manifest at all, though the source's folder was available.
+    pub fn matches_nothing(&self) -> bool {
+        let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
+        there.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
     /// Returns the current state of each manifest.

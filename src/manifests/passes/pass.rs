@@ -68,6 +68,7 @@ impl SourceManifests {
         };
         self.record_receipt(manifest, draft.end().await);
         if is_first {
+            self.record_reading(manifest).await;
             self.end_removed_rows(context, manifest, &named).await?;
             let RowCounts { rows, wrong, repeated, awaited, .. } = sum;
             let encoding = form.encoding.name();
@@ -80,6 +81,15 @@ impl SourceManifests {
             known.problem = None;
         }
         Ok(Some(sum))
+    }
+
+    /// Records that the manifest was read, so that its disappearance is noticed.
+    async fn record_reading(self: &Arc<Self>, manifest: &RelPath) {
+        let (lists, of) = (Arc::clone(self), manifest.clone());
+        if let Err(error) = blocking(move || lists.note_read(&of)).await {
+            let source = &self.mount.source().name;
+            tracing::warn!(%source, %manifest, %error, "cannot record in the state directory that a manifest was read: scribed will not notice if the manifest disappears");
+        }
     }
 
     fn before(&self, manifest: &RelPath) -> Option<(Stamp, Option<Gathered>)> {

@@ -9,7 +9,7 @@ use crate::pipeline::budget::BudgetGate;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After this many refusals a budget counts as exhausted. Until then smaller jobs may still fit.
-const ENOUGH: usize = 32;
+pub(crate) const ENOUGH: usize = 32;
 
 /// A job that did not fit.
 pub struct Refused {

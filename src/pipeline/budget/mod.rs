@@ -12,10 +12,12 @@ mod release;
 mod reserve;
 
 pub use bills::Excess;
+pub(crate) use deferral::ENOUGH;
 pub use deferral::{Deferral, ExhaustedBudgets};
 pub use describe::hours;
 
-use crate::domain::budget::{Budget, BudgetLimit};
+use crate::domain::budget::{Budget, BudgetLimit, Period};
+use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::AudioAmount;
@@ -148,6 +150,13 @@ impl BudgetGate {
     /// Returns every limit as it is now.
     pub fn limits(&self, now: Timestamp) -> Vec<BudgetLimit> {
         self.budget.limits(self.zone.day(now), self.zone.month(now))
+    }
+
+    /// Whether a job waits for the budget of the next run: a limit that only another run resets refused it.
+    pub fn is_for_next_run(&self, job: &Job, now: Timestamp) -> bool {
+        let is_refused = |fault: &Fault| fault.kind == FaultKind::Budget && !fault.asks && fault.need.is_some();
+        let has_run = || self.limits_for(&job.key.source, now).iter().any(|limit| limit.period == Period::Run);
+        job.due.is_none() && job.fault.as_ref().is_some_and(is_refused) && has_run()
     }
 
     /// Returns the limits that a purchase for this source has to fit into now.

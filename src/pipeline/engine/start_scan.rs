@@ -8,6 +8,7 @@ use super::{Engine, EngineParts, Walked, earlier};
 use crate::backpressure::service_gate::Observation;
 use crate::client::contract::{ListItem, ListKind};
 use crate::crash_points::{self, Point};
+use crate::domain::count::count;
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
@@ -376,7 +377,7 @@ fn since(newest: &NewestPurchase, parts: &EngineParts) -> Option<Timestamp> {
 
 fn scanned_so_far(ScanProgress { records, back_to }: ScanProgress) -> String {
     let back = back_to.map(|date| format!(", back to {}", Zone::UTC.format_minute(date))).unwrap_or_default();
-    format!("{records} records read{back}")
+    format!("{} read{back}", count(records, "record"))
 }
 
 /// Formats a wait in whole seconds, at least one.

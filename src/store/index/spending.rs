@@ -16,6 +16,8 @@ const QUARTER: i64 = 15 * 60 * 1000;
 pub struct Spending {
     spent: BTreeMap<SourceName, Sums>,
     reserved: BTreeMap<SourceName, Sums>,
+    /// By how much bills were higher than their reservations.
+    excess: BTreeMap<SourceName, Sums>,
     /// When this run began.
     run: Option<Timestamp>,
     /// The transcriptions that jobs of this queue paid for, by hash.
@@ -38,7 +40,8 @@ impl Spending {
     /// Begins a run, in which nothing is spent yet.
     pub fn begin_run(&mut self, now: Timestamp) {
         self.run = Some(now);
-        self.spent.values_mut().chain(self.reserved.values_mut()).for_each(|sums| sums.of_run = 0);
+        let sums = self.spent.values_mut().chain(self.reserved.values_mut()).chain(self.excess.values_mut());
+        sums.for_each(|sums| sums.of_run = 0);
     }
 
     /// When this run began.
@@ -112,16 +115,14 @@ impl Spending {
     }
 
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
-        let amounts = |charge: &'_ Charge| {
-            let is_reserved = charge.state == State::Held;
-            charge.amount().filter(|amount| *amount > 0).map(|amount| (is_reserved, amount, charge.at, charge.run))
-        };
-        for (is_reserved, amount, at, run) in job.charges.iter().filter_map(amounts) {
-            let by_source = if is_reserved { &mut self.reserved } else { &mut self.spent };
-            let sums = by_source.entry(job.key.source.clone()).or_default();
-            sums.change(at, amount, by);
-            if self.run == Some(run) {
-                sums.of_run = by(sums.of_run, amount);
+        for charge in &job.charges {
+            let Some(amount) = charge.amount().filter(|amount| *amount > 0) else { continue };
+            let by_source = if charge.state == State::Held { &mut self.reserved } else { &mut self.spent };
+            let is_of_run = self.run == Some(charge.run);
+            by_source.entry(job.key.source.clone()).or_default().change_charge((charge.at, is_of_run), amount, by);
+            if charge.excess() > 0 {
+                let excess = self.excess.entry(job.key.source.clone()).or_default();
+                excess.change_charge((charge.at, is_of_run), charge.excess(), by);
             }
         }
     }
@@ -140,7 +141,7 @@ impl Spending {
         };
         let unclaimed = if limit.source.is_none() { self.unclaimed_sums.used(limit) } else { 0 };
         let (spent, reserved) = (of(&self.spent).saturating_add(unclaimed), of(&self.reserved));
-        Account { limit: limit.clone(), spent, unclaimed, reserved }
+        Account { limit: limit.clone(), spent, unclaimed, reserved, excess: of(&self.excess) }
     }
 
     /// Returns the transcriptions that were found at a service and that no job has yet: when they were bought, and
@@ -151,6 +152,13 @@ impl Spending {
 }
 
 impl Sums {
+    fn change_charge(&mut self, (at, is_of_run): (Timestamp, bool), amount: u64, by: fn(u64, u64) -> u64) {
+        self.change(at, amount, by);
+        if is_of_run {
+            self.of_run = by(self.of_run, amount);
+        }
+    }
+
     fn change(&mut self, at: Timestamp, amount: u64, by: fn(u64, u64) -> u64) {
         let quarter = self.quarters.entry(quarter_of(at)).or_default();
         *quarter = by(*quarter, amount);

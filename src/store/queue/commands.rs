@@ -130,7 +130,7 @@ impl Queue {
 
     fn acknowledge(&mut self, id: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         let Some(old) = self.rows.load(id)? else { return Ok(CommandOutcome::NoSuchJob) };
-        if !old.may_be_acknowledged() {
+        if !old.may_be_acknowledged() && !old.may_outlive_its_manifest() {
             return Ok(CommandOutcome::NotApplicable);
         }
         if old.acknowledged.is_some() {

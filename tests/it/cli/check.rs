@@ -24,7 +24,12 @@ fn words(bed: &Bed, code: i32, what: &str) -> String {
 fn check_reads_manifests_and_names_rows_and_columns() {
     let stub = Stub::well();
     let bed = bed(&stub, "");
-    assert!(words(&bed, 0, "source lists").contains("no manifest matches *.csv"));
+    let none = words(&bed, 0, "source lists");
+    assert!(none.contains("no manifest matches *.csv in ") && !none.contains(" yet"), "{none}");
+    let shown = bed.run(["check"]).stdout;
+    let warned =
+        shown.lines().any(|line| line.starts_with("WARN source lists") && line.contains("no manifest matches"));
+    assert!(warned, "{shown}");
     write(&bed, "a.wav", "a");
     write(&bed, "good.csv", "file,language\na.wav,en\nlater.wav,\n");
     assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 waiting for files that do not exist yet");

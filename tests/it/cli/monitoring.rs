@@ -3,6 +3,7 @@
 
 use crate::support::bed::{Bed, QUICK, Ran, Running, eventually};
 use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -270,6 +271,93 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
 }
 
 #[test]
+fn a_manifest_that_is_gone_is_named_until_it_is_back_or_its_jobs_are_acknowledged() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    let checked = |more: &[&str]| {
+        let ran = bed.run([&["status", "--check", "--max-pass-age", "26h"], more].concat());
+        (ran.code, ran.stdout)
+    };
+    let empty = bed.run(["once"]);
+    assert!(empty.code == 0 && empty.stdout.contains("source lists: no manifest matches *.csv in "), "{empty:?}");
+    assert!(!empty.stdout.contains("all recordings had ended"), "the queue has no jobs: {empty:?}");
+
+    bed.drop_in(0, "talk.wav");
+    manifests::write(&bed, "a.csv", "file\ntalk.wav\nlate.wav\n");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(checked(&[]).0, 0);
+    let (code, line) = checked(&["--max-wait", "1ms"]);
+    assert!(code == 1 && line.contains("(lists/late.wav) has made no progress since "), "{line}");
+    assert!(line.contains("(supply the file, or correct its row)"), "{line}");
+    let early = bed.run(["acknowledge", "inbox/talk.wav"]);
+    assert!(early.code == 1 && early.stderr.contains("whose manifest is gone"), "its manifest is there: {early:?}");
+
+    let (inside, outside) = (bed.path("inbox/a.csv"), bed.path("a.csv"));
+    let gone = "lists: the manifest a.csv, which scribed has read, is gone";
+    fs::rename(&inside, &outside).unwrap();
+    let (code, line) = checked(&[]);
+    assert!(code == 1 && line.contains(gone), "before the next pass, too: {line}");
+    let passed = bed.run(["once"]);
+    assert!(passed.code == 0 && passed.stdout.contains(gone), "{passed:?}");
+    assert!(passed.stdout.contains("no manifest matches") && passed.stdout.contains("acknowledge --manifest a.csv"));
+    assert_eq!(bed.once(0)["gone_manifests"], json!([{ "source": "lists", "manifest": "a.csv" }]));
+    fs::rename(&outside, &inside).unwrap();
+    assert_eq!(checked(&[]).0, 0);
+
+    let running = bed.daemon();
+    fs::rename(&inside, &outside).unwrap();
+    eventually("the daemon names it", || check(&bed).1.contains(gone));
+    eventually("the row's job ends", || bed.run(["status", "--json"]).last_object()["jobs"]["skipped"] == 1);
+    let told = bed.run(["acknowledge", "--manifest", "a.csv"]);
+    assert!(told.code == 0 && told.stdout.contains("2 acknowledged"), "{told:?}");
+    assert_eq!(check(&bed).0, 0);
+    stop(running);
+    assert_eq!(checked(&[]).0, 0);
+    manifests::write(&bed, "a.csv", "file\ntalk.wav\nother.wav\n");
+    bed.once(0);
+    fs::remove_file(&inside).unwrap();
+    assert!(checked(&[]).1.contains(gone), "it was read again, and has a job that nobody has acknowledged");
+}
+
+#[test]
+fn a_job_that_no_pass_can_send_is_a_warning_where_a_longest_wait_is_given() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "", "submit = { from = \"0 0 29 2 *\", for = \"1h\" }");
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"window": 1}));
+    let check = |more: &[&str]| bed.run([&["status", "--check", "--max-pass-age", "26h"], more].concat());
+    assert_eq!(check(&[]).code, 0, "a pass ended, and nothing else was asked for");
+    assert_eq!(check(&["--max-wait", "1h"]).code, 0);
+    let late = check(&["--max-wait", "1ms"]);
+    assert!(late.code == 1 && late.stdout.contains("job 1 (inbox/talk.wav) has made no progress since "), "{late:?}");
+    let rest = "; it waits for: its window (start passes while the window is open, or change `submit`)";
+    assert!(late.stdout.contains(rest), "{late:?}");
+    let shown = bed.run(["status"]).stdout;
+    assert!(shown.starts_with("1 job\n") && shown.contains("1 waiting for: window"), "{shown}");
+}
+
+/// The commands find a pass that runs, and name it when it does not answer.
+#[test]
+fn a_pass_that_runs_for_too_long_or_is_stopped_is_named() {
+    let stub = Stub::start(|_, _| say(503, ""));
+    let bed = bed(&stub, "", "");
+    bed.drop_in(0, "a.wav");
+    let running = Running::start(bed.command(["once", "--patience", "1h"]));
+    let check = |age: &str| bed.run(["status", "--check", "--max-pass-age", age]).stdout;
+    eventually("the pass answers", || check("26h").contains("service `default` "));
+    assert!(!check("26h").contains("the pass that runs now"));
+    assert!(check("1ms").contains("the pass that runs now began at "), "{}", check("1ms"));
+    running.signal(Signal::STOP);
+    running.stands_still();
+    let asked = bed.run(["status"]);
+    let named = format!("cannot talk to a pass of `scribed once`, process {} at ", running.pid());
+    assert!(asked.code == 4 && asked.stderr.contains(&named), "{asked:?}");
+    assert!(asked.stderr.contains(&format!("`kill -CONT {}`", running.pid())), "{asked:?}");
+    running.goes_on();
+    stop(running);
+}
+
+#[test]
 fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
     let stub = refusing();
     let bed = bed(&stub, "", "");
@@ -316,6 +404,7 @@ fn a_daemon_that_hangs_is_critical() {
     running.stands_still();
     let (code, line) = check(&bed);
     assert!(code == 2 && line.contains("did not answer"), "{code} {line}");
+    assert!(line.contains(&format!("the daemon, process {}", running.pid())), "{line}");
     running.goes_on();
     eventually("it answers again", || check(&bed).0 == 0);
     stop(running);

@@ -270,7 +270,7 @@ fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
     let planned = plan(&bed);
     assert_eq!((&planned["files"], &planned["twins"]), (&json!(0), &json!(1)), "{planned}");
     let said = bed.run(["plan"]).stdout;
-    assert!(said.contains("1  of these are duplicates"), "{said}");
+    assert!(said.contains("1  of these is a duplicate"), "{said}");
 }
 
 #[test]
@@ -367,6 +367,7 @@ fn a_budget_of_a_run_is_foretold_in_passes() {
     let words =
         format!("not all of them in one pass: `budget.run` ends each pass of `scribed once`, and about {passes}");
     assert!(passes > 1 && told.contains(&words), "{passes}: {told}");
+    assert!(told.contains("; the next `scribed once`, or a daemon that is started, continues"), "{told}");
     for pass in 1..=passes {
         let left = bed.once(0)["waiting"].as_u64().unwrap();
         assert_eq!(left == 0, pass == passes, "{left} are left after pass {pass} of {passes}");

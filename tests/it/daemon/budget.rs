@@ -217,7 +217,38 @@ fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() 
     tones(&bed, 1..3);
     assert_eq!(waiting(&bed.once(0)), (&json!(1), &json!({"budget": 1})));
     let said = bed.run(["status"]).stdout;
-    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("billed more than was reserved"), "{said}");
+    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("; the service billed more than"), "{said}");
+}
+
+#[test]
+fn status_after_a_pass_shows_the_budget_that_the_jobs_wait_for() {
+    let stub = Stub::well();
+    let shown = |bed: &Bed| bed.run(["status", "--json"]).last_object()["waiting_for"].clone();
+    let run = bed(&stub, "run = \"2s\"", "");
+    tones(&run, 0..3);
+    assert_eq!(run.once(0)["waiting_for"], json!({"budget": 2}));
+    assert_eq!(shown(&run), json!({"budget": 2}));
+
+    // After enough refusals the others are not tried.
+    let day = bed(&stub, "day = \"2s\"", "");
+    tones(&day, 0..40);
+    assert_eq!(day.once(0)["waiting_for"], json!({"budget": 39}));
+    assert_eq!(shown(&day), json!({"budget": 39}));
+    day.configure(&config(&stub, "day = \"1h\"", ""));
+    let said = day.run(["status"]).stdout;
+    assert!(said.contains("39 waiting for: the next pass of `scribed once`, or a daemon"), "{said}");
+}
+
+#[test]
+fn a_budget_that_was_lowered_below_what_is_spent_blames_no_bill() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "day = \"12s\"", "");
+    tones(&bed, 0..1);
+    assert_eq!(bed.once(0)["done"], 1);
+    bed.configure(&config(&stub, "day = \"1s\"", ""));
+    let said = bed.run(["status"]).stdout;
+    assert!(said.contains("; the budget is lower than what was spent or reserved already"), "{said}");
+    assert!(!said.contains("billed more"), "{said}");
 }
 
 /// Equal channels are billed once: what was put by for both is there again, on the same day.

@@ -103,9 +103,7 @@ fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
     let status = bed.run(["status", "--json"]).last_object();
     assert_eq!((&status["jobs"]["written"], &status["incomplete"]), (&json!(2), &json!(1)));
     assert!(
-        bed.run(["status"])
-            .stdout
-            .contains("1 of these are incomplete: their outputs lack something that was requested")
+        bed.run(["status"]).stdout.contains("1 of these is incomplete: its outputs lack something that was requested")
     );
 
     let rows = receipt(&bed, "list.csv.receipt.csv");

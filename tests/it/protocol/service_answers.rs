@@ -205,7 +205,7 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     assert!(ran.code == 1 && logged.contains("unread=\"languages, utterances.start\""), "{ran:?}");
     assert!(bed.run(["jobs"]).stdout.lines().any(|line| line.contains("talk.wav") && line.ends_with(why)));
     let status = bed.run(["status"]).stdout;
-    assert!(status.contains("1 of these are incomplete: their outputs lack something that was requested"), "{status}");
+    assert!(status.contains("1 of these is incomplete: its outputs lack something that was requested"), "{status}");
     let checked = bed.run(["status", "--check"]);
     assert!(checked.code == 1 && checked.stdout.contains("lack something that was requested"), "{checked:?}");
     let next = || bed.run(["show", "inbox/talk.wav"]).stdout;

@@ -122,7 +122,7 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     fs::create_dir(bed.path("other")).unwrap();
     bed.configure(&config(&stub, "other", "other"));
     stub.set(|_, _| Act::Well);
-    let named = |words: &str| words.contains("no source \"before\" any more, but 1 of its jobs have not ended");
+    let named = |words: &str| words.contains("no source \"before\" any more, but 1 of its jobs has not ended");
     let status = bed.run(["status"]);
     assert!(named(&status.stdout), "{status:?}");
     let checked = bed.run(["check"]);
