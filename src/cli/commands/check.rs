@@ -1,7 +1,7 @@
 //! `scribed check`: checks the configuration, folders, tools, services and clocks, and says how to fix what is wrong.
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
-use crate::cli::commands::check_manifests;
+use crate::cli::commands::check_manifests::{self, ManifestReport, Verdict};
 use crate::cli::commands::check_output_files::{OWNERSHIP_FIX, refused_ownership};
 use crate::cli::commands::check_outputs;
 use crate::cli::runtime::entry::Context;
@@ -97,9 +97,10 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
         );
         let manifests = check_manifests::reports(mount).await;
-        results.extend(manifests.into_iter().map(|manifest| match manifest.is_nothing {
-            true => self::warning(&manifest.what, manifest.words, NO_MANIFEST_FIX),
-            false => result(&manifest.what, manifest.is_good, manifest.words, MANIFEST_FIX),
+        results.extend(manifests.into_iter().map(|ManifestReport { what, verdict, words }| match verdict {
+            Verdict::Nothing => self::warning(&what, words, NO_MANIFEST_FIX),
+            Verdict::Misspelt => self::warning(&what, words, COLUMN_FIX),
+            Verdict::Good | Verdict::Wrong => result(&what, verdict == Verdict::Good, words, MANIFEST_FIX),
         }));
     }
     let serves = needs_recogniser(&config);
@@ -150,6 +151,9 @@ const MANIFEST_FIX: &str = "correct the manifest, or the setting that is named; 
 
 /// The fix for a source whose pattern matches no manifest.
 const NO_MANIFEST_FIX: &str = "put a manifest there, or correct `manifest` of the source; scribed finds it by itself";
+
+/// The fix for a column that looks like a misspelt one.
+const COLUMN_FIX: &str = "correct the name; if the column is meant for templates only, ignore this";
 
 /// The fix for a folder that cannot be written.
 const FOLDER_FIX: &str = "give this user write permission to the folder, free space on its disk, or set another folder";

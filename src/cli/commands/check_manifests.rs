@@ -6,6 +6,7 @@ use crate::domain;
 use crate::domain::escape;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
+use crate::manifests::format::columns::misspelt;
 use crate::manifests::format::find::{find, owned_by_other_message};
 use crate::manifests::format::text::Encoding;
 use crate::manifests::passes::rows::{ReadRow, items};
@@ -18,14 +19,22 @@ use std::sync::Arc;
 /// The number of wrong rows that are listed for each manifest.
 const MAX_LISTED: usize = 10;
 
-/// The result of checking one manifest.
+/// A result of checking one manifest.
 pub struct ManifestReport {
     pub what: String,
-    /// Whether nothing needs to be corrected.
-    pub is_good: bool,
-    /// Whether there is no manifest at all.
-    pub is_nothing: bool,
+    pub verdict: Verdict,
     pub words: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    /// The manifest or one of its rows cannot be used.
+    Wrong,
+    /// There is no manifest at all.
+    Nothing,
+    /// A column looks like a misspelt one.
+    Misspelt,
 }
 
 /// Reads every manifest of a source. Adds no jobs and changes nothing.
@@ -42,10 +51,10 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
         let pattern = manifests.pattern.glob().glob();
         let none = || {
             let words = no_match_message(pattern, &source.folder);
-            ManifestReport { what: format!("source {}", source.name), is_good: true, is_nothing: true, words }
+            ManifestReport { what: format!("source {}", source.name), verdict: Verdict::Nothing, words }
         };
         let problems = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
-        let read = found.manifests.iter().map(|(manifest, stamp)| report(&mount, manifest, *stamp));
+        let read = found.manifests.iter().flat_map(|(manifest, stamp)| read_report(&mount, manifest, *stamp));
         let owned_by_others = found.owned_by_others.iter().map(|(manifest, _, earlier)| {
             bad(
                 manifest_name(source, manifest),
@@ -59,7 +68,7 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
 }
 
 fn bad(what: String, words: String) -> ManifestReport {
-    ManifestReport { what, is_good: false, is_nothing: false, words }
+    ManifestReport { what, verdict: Verdict::Wrong, words }
 }
 
 /// Says that no file matches the pattern of a source's manifests.
@@ -105,7 +114,7 @@ impl Count {
     }
 }
 
-fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
+fn read_report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> Vec<ManifestReport> {
     let source = mount.source();
     let mut count = Count::default();
     let read = items(mount, manifest, stamp, &mut |item| {
@@ -114,7 +123,7 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
     });
     let what = manifest_name(source, manifest);
     match read {
-        Err(problem) => bad(what, format!("cannot use it: {problem}")),
+        Err(problem) => vec![bad(what, format!("cannot use it: {problem}"))],
         Ok(form) => {
             let encoding = match form.encoding {
                 Encoding::Utf8 => "",
@@ -137,7 +146,15 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
                 0 => {}
                 more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` shows them all")),
             }
-            ManifestReport { what, is_good: count.wrong + count.held == 0, is_nothing: false, words }
+            let verdict = if count.wrong + count.held == 0 { Verdict::Good } else { Verdict::Wrong };
+            let odd = misspelt(&form.columns).into_iter().map(|(column, meant)| odd_column(&what, column, meant));
+            let odd: Vec<_> = odd.collect();
+            std::iter::once(ManifestReport { what, verdict, words }).chain(odd).collect()
         }
     }
+}
+
+fn odd_column(what: &str, column: &str, meant: &str) -> ManifestReport {
+    let words = format!("scribed has no column `{}`: did you mean `{meant}`?", escape::line(column));
+    ManifestReport { what: what.to_owned(), verdict: Verdict::Misspelt, words }
 }

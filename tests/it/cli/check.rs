@@ -33,6 +33,10 @@ fn check_reads_manifests_and_names_rows_and_columns() {
     write(&bed, "a.wav", "a");
     write(&bed, "good.csv", "file,language\na.wav,en\nlater.wav,\n");
     assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 waiting for files that do not exist yet");
+    write(&bed, "good.csv", "file,langauge,title\na.wav,en,A\n");
+    let shown = bed.run(["check"]);
+    let odd = "scribed has no column `langauge`: did you mean `language`?";
+    assert_eq!((shown.code, shown.stdout.matches(odd).count()), (0, 1), "{shown:?}");
     let wrong: String = (0..30).map(|row| format!("a{row}.wav,klingon,high\n")).collect();
     write(&bed, "bad.csv", format!("file,language,priority\na.wav,en,1\n{wrong}"));
     let told = words(&bed, 1, "manifest inbox/bad.csv");
