@@ -3,6 +3,7 @@
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
 use super::server::PATH;
 use super::socket::{NAME, SocketPath, has_listener};
+use crate::domain::time_span::time_span;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,7 +108,7 @@ impl DaemonClient {
 
 fn describe_failure(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
-        let patience = humantime::format_duration(patience);
+        let patience = time_span(patience);
         return format!("the daemon did not answer within {patience}; read its log, and restart it if it hangs");
     }
     "the daemon stopped during the request; check `scribed status`, then try again".to_owned()

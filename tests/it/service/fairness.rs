@@ -188,7 +188,7 @@ async fn a_recording_that_is_too_long_is_refused_by_its_header() {
     let (status, body) = uploaded(&service, KEY, flac).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
     let words = body["message"].as_str().unwrap();
-    assert!(words.contains("longer than 1day") && words.contains("length_limit"), "{words}");
+    assert!(words.contains("longer than 1 day") && words.contains("length_limit"), "{words}");
     let (status, body) = uploaded(&service, KEY, long_flac(23 * 3600, true)).await;
     assert_eq!(status, StatusCode::OK, "{body}");
 }
