@@ -269,6 +269,7 @@ impl Job {
                 self.making = Some(making.clone());
             }
             JobEvent::Intended { .. } => {
+                self.is_result_reused = false;
                 if let Some(making) = &mut self.making {
                     making.is_sent = true;
                 }
@@ -284,7 +285,6 @@ impl Job {
                 if let Stage::Submitting { intent, .. } = &self.stage {
                     self.bought_at = Some(intent.origin.clone());
                 }
-                self.is_result_reused = false;
             }
             JobEvent::Adopted { round, origin, transcription, .. } => {
                 self.bought_at.clone_from(origin);

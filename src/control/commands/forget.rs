@@ -9,7 +9,7 @@ use crate::domain::names::{JobId, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
-use crate::manifests::passes::keys::job_of_row;
+use crate::manifests::passes::keys::{job_beside_own_name, job_of_row};
 use crate::manifests::passes::rows_naming::{MakingRow, rows_making};
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::RootedPath;
@@ -194,8 +194,11 @@ fn row_message(MakingRow { place, row, .. }: &MakingRow) -> String {
 /// Whether a row already has a job, and not this one.
 async fn has_another_job(handler: &CommandHandler, job: &Job, row: &MakingRow) -> Result<bool, StoreError> {
     let Some(row) = &row.row else { return Ok(false) };
-    let other = job_of_row(&*handler.store, &job.key.source, row).await?;
-    Ok(other.is_some_and(|other| other.id != job.id))
+    let (store, source) = (&*handler.store, &job.key.source);
+    let others = [job_of_row(store, source, row).await?, job_beside_own_name(store, source, row).await?];
+    // A job that is this one, as the row is now, is made by this row and no other.
+    let is_this = |other: &Option<Job>| other.as_ref().is_some_and(|other| other.id == job.id);
+    Ok(!others.iter().any(is_this) && others.iter().any(Option::is_some))
 }
 
 /// Returns the rows of a source's manifests that may make jobs of these paths; none if the source reads no manifests.

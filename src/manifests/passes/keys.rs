@@ -120,6 +120,25 @@ pub async fn job_of_row(
     Ok(None)
 }
 
+/// Returns the job of a row that does not have the recording's own name; `None` if the queue has none. The row may have
+/// been edited since.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn job_beside_own_name(
+    store: &(impl Queries + ?Sized),
+    source: &SourceName,
+    row: &ManifestRow,
+) -> Result<Option<Job>, StoreError> {
+    let is_of_manifest = |job: &Job| job.row.as_ref().is_some_and(|known| known.manifest == row.manifest);
+    for key in &candidates(source, row)[1..] {
+        if let Some(job) = store.find(key).await?.filter(is_of_manifest) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
 /// Whether a job is the job of a row as the row is now.
 pub fn is_job_of(job: &Job, row: &ManifestRow) -> bool {
     job.row.as_ref().is_some_and(|known| known.requests_same_as(row))

@@ -1,6 +1,6 @@
 //! One pass over a manifest: each row becomes a job or is rejected with a reason, and is repeated in the receipt.
 
-use super::keys::{AssignedNames, Name, OwnName, candidates, job_of_row, own_key};
+use super::keys::{AssignedNames, Name, OwnName, candidates, job_beside_own_name, own_key};
 use super::receipt::{Draft, RowResult};
 use super::removed::NamedJobs;
 use super::repeats::RepeatedRows;
@@ -213,7 +213,7 @@ impl SourceManifests {
         let seen = item.seen();
         let key = match is_forgotten && key == own_key(source, row) {
             // The job that had the recording's own name was forgotten: a row with another job keeps that job.
-            true => job_of_row(context.store, source, row).await?.map_or(key, |job| job.key),
+            true => job_beside_own_name(context.store, source, row).await?.map_or(key, |job| job.key),
             false => key,
         };
         let key = context.plan_allowlist.and_then(|chosen| planned_key(chosen, source, row, seen)).unwrap_or(key);

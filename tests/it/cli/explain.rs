@@ -210,7 +210,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();
-    assert!(left.starts_with("1h") || left.starts_with("59m"), "{said}");
+    assert!(left.starts_with("1 h") || left.starts_with("59 min"), "{said}");
     running.signal(Signal::TERM);
     running.wait();
 }

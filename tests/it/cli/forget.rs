@@ -139,7 +139,7 @@ fn a_row_keeps_the_job_of_a_vanished_file_until_it_is_removed() {
     bed.once(0);
     fs::remove_file(bed.path("inbox/a.wav")).unwrap();
     let kept = bed.run(["forget", "--vanished"]);
-    assert!(kept.stdout.contains("its manifest may.csv names it: remove the row"), "{kept:?}");
+    assert!(kept.stdout.contains("row 2 of may.csv names it: remove the row"), "{kept:?}");
     manifests::write(&bed, "may.csv", "file\nb.wav\n");
     let ran = bed.run(["forget", "--vanished", "--json"]);
     assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{ran:?}");

@@ -203,7 +203,7 @@ async fn a_recording_that_hides_its_length_is_ended_where_it_becomes_too_long() 
     let record = service.ended(&id).await;
     assert_eq!((&record["status"], &record["error_code"]), (&json!("error"), &json!(422)), "{record}");
     let words = record["post_session_metadata"]["error"].as_str().unwrap();
-    assert!(words.contains("longer than 1m") && words.contains("length_limit"), "{words}");
+    assert!(words.contains("longer than 1 min") && words.contains("length_limit"), "{words}");
 }
 
 /// Days of silence are decoded as fast as they come, and keep nobody else waiting.
