@@ -18,6 +18,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::time_span::time_span;
 use crate::tls::trust::{self, Authorities};
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
 use crate::wire::page::ListQuery;
@@ -355,7 +356,7 @@ struct NoAnswer {
 
 impl NoAnswer {
     fn after(what: &str, waited: Duration) -> Self {
-        let words = format!("{what} within {}", humantime::format_duration(waited));
+        let words = format!("{what} within {}", time_span(waited));
         Self { nothing_sent: false, words }
     }
 
@@ -455,7 +456,7 @@ impl HttpClient {
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
             cut = self.fill(&mut answer.body, response, max_bytes) => cut,
-            () = total => Some(format!("incomplete after {}", humantime::format_duration(self.timeouts.body))),
+            () = total => Some(format!("incomplete after {}", time_span(self.timeouts.body))),
         };
         answer
     }
@@ -467,7 +468,7 @@ impl HttpClient {
             let chunk = tokio::select! {
                 chunk = response.chunk() => chunk,
                 () = self.clock.sleep(idle) => {
-                    return Some(format!("no data for {}", humantime::format_duration(idle)));
+                    return Some(format!("no data for {}", time_span(idle)));
                 }
             };
             self.stall_detector.heard();
@@ -556,7 +557,7 @@ fn retryability(fault: &Fault) -> Retryability {
 /// The fault of a request that was permitted before the service asked for no requests.
 fn left_alone(held: Duration, now: Timestamp) -> Fault {
     let millis = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
-    let shown = humantime::format_duration(Duration::from_secs(held.as_secs() + 1));
+    let shown = time_span(Duration::from_secs(held.as_secs() + 1));
     let words = format!("asked for no requests: scribed sends none for {shown} more");
     Fault::new(FaultKind::Throttled { retry_after_ms: Some(millis) }, words, now)
 }
@@ -613,7 +614,7 @@ impl HttpClient {
             Stalled::Service(waited) => NoAnswer::after("accepted no more of the upload", waited),
             Stalled::Answer(waited) => NoAnswer::after("accepted the whole upload, but gave no answer", waited),
             Stalled::File(waited) => {
-                let waited = humantime::format_duration(waited);
+                let waited = time_span(waited);
                 progress.give_up(format!("the disk or share delivered no data for {waited}"));
                 NoAnswer { nothing_sent: false, words: String::new() }
             }
@@ -665,7 +666,7 @@ impl HttpClient {
     }
 
     fn too_late(&self) -> NoAnswer {
-        let within = humantime::format_duration(self.timeouts.first_byte);
+        let within = time_span(self.timeouts.first_byte);
         let words =
             format!("was sent nothing: the request could not leave within {within} (was the machine suspended?)");
         NoAnswer { nothing_sent: true, words }

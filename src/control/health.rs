@@ -44,6 +44,7 @@ pub async fn facts(
     Ok(QueueFacts {
         failed: counts.unhandled_failures,
         incomplete: counts.unhandled_incomplete,
+        not_understood: counts.unhandled_not_understood,
         away: away(handler).await,
         manifests: handler
             .running

@@ -5,6 +5,7 @@ use super::transport::protocol::ScanStatus;
 use crate::domain::cron_line::NEVER;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::scan_slots::{Cause, LastScan, MissedSlots, ScanTurn};
+use crate::domain::time_span::time_span;
 use crate::domain::zone::Zone;
 use crate::source::mount::source_mount::Mount;
 use std::time::Duration;
@@ -46,8 +47,7 @@ fn last_scan_words(last: Option<&LastScan>, runs: bool) -> String {
         None => "not scanned yet".to_owned(),
         Some(LastScan { begun, ended: Some(ended), .. }) => {
             let took = Duration::from_secs(ended.duration_since(*begun).as_secs());
-            let took =
-                if took.is_zero() { String::new() } else { format!(", in {}", humantime::format_duration(took)) };
+            let took = if took.is_zero() { String::new() } else { format!(", in {}", time_span(took)) };
             format!("last scan at {}{took}", Zone::UTC.format_minute(*begun))
         }
         Some(LastScan { begun, .. }) if runs => format!("scanning since {}", Zone::UTC.format_minute(*begun)),

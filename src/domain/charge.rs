@@ -120,6 +120,20 @@ impl Job {
         self.charges.iter().find(|charge| charge.state == State::Held)
     }
 
+    /// Returns the charge of a transcription that the job bought.
+    pub fn charge_for(&self, transcription: &TranscriptionId) -> Option<&Charge> {
+        self.charges.iter().rev().find(|charge| charge.transcription.as_ref() == Some(transcription))
+    }
+
+    /// Returns the charge of the job's present result; `None` if the job uses what it bought before, or if another job
+    /// bought it and this job has bought something else.
+    pub fn result_charge(&self) -> Option<&Charge> {
+        let transcription = self.stage.transcription().filter(|_| !self.is_result_reused)?;
+        // Shared charges, and those of older releases, name no transcription.
+        let unnamed = |charge: &&Charge| charge.transcription.is_none() && charge.round == self.round;
+        self.charge_for(transcription).or_else(|| self.charges.last().filter(unnamed))
+    }
+
     /// Whether the job bought something without a recorded cost, as in a release that recorded none.
     pub fn has_unknown_cost(&self) -> bool {
         let bought = match &self.stage {

@@ -3,6 +3,7 @@
 
 use crate::domain::count::{agree, count};
 use crate::domain::job::JobKey;
+use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
@@ -21,6 +22,8 @@ pub struct QueueFacts {
     pub failed: u64,
     /// Incomplete jobs that nobody has acknowledged.
     pub incomplete: u64,
+    /// Those of the incomplete jobs that lack nothing that was requested: speech was not understood.
+    pub not_understood: u64,
     /// Jobs that have not ended, by what they wait for.
     pub waiting: BTreeMap<WaitReason, WaitingJobs>,
     /// Sources whose folders are missing, or belong to another installation.
@@ -216,8 +219,8 @@ impl Health {
 }
 
 pub fn assess(facts: &QueueFacts) -> Health {
-    let mut reasons: Vec<Reason> = [failed(facts), incomplete(facts), left_out(facts), stopped(facts), process(facts)]
-        .into_iter()
+    let jobs = [failed(facts), incomplete(facts), not_understood(facts), left_out(facts)];
+    let mut reasons: Vec<Reason> = (jobs.into_iter().chain([stopped(facts), process(facts)]))
         .flatten()
         .chain(facts.outages.iter().map(outage))
         .chain(facts.away.iter().map(away))
@@ -248,11 +251,21 @@ fn failed(facts: &QueueFacts) -> Option<Reason> {
 }
 
 fn incomplete(facts: &QueueFacts) -> Option<Reason> {
-    if facts.incomplete == 0 {
+    let jobs = facts.incomplete.saturating_sub(facts.not_understood);
+    if jobs == 0 {
         return None;
     }
-    let state = agree(facts.incomplete, "is incomplete: its", "are incomplete: their");
-    let words = format!("{} {state} outputs lack something that was requested", count(facts.incomplete, "job"));
+    let state = agree(jobs, "is incomplete: its", "are incomplete: their");
+    let words = format!("{} {state} outputs lack something that was requested", count(jobs, "job"));
+    Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
+}
+
+/// Of the same kind as [`incomplete`], for those who watch for that kind.
+fn not_understood(facts: &QueueFacts) -> Option<Reason> {
+    if facts.not_understood == 0 {
+        return None;
+    }
+    let words = format!("in {} {NOT_UNDERSTOOD}", count(facts.not_understood, "job"));
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
 
@@ -481,6 +494,13 @@ mod tests {
         assert_eq!(judged(&failed), (1, Level::Critical));
         let incomplete = QueueFacts { incomplete: 1, ..QueueFacts::default() };
         assert_eq!(judged(&incomplete), (1, Level::Warning));
+        let unheard = QueueFacts { incomplete: 3, not_understood: 2, ..QueueFacts::default() };
+        assert_eq!(judged(&unheard), (1, Level::Warning));
+        let words: Vec<String> = assess(&unheard).reasons.into_iter().map(|reason| reason.words).collect();
+        let lacks = "1 job is incomplete: its outputs lack something that was requested";
+        assert_eq!(words, [lacks, "in 2 jobs speech was not understood"]);
+        let only = QueueFacts { incomplete: 1, not_understood: 1, ..QueueFacts::default() };
+        assert_eq!(assess(&only).reasons.len(), 1);
         assert_eq!(judged(&QueueFacts::default()), (0, Level::Ok));
     }
 

@@ -3,7 +3,9 @@
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing_enrichment::{MissingPart, PartOutcome, RequestedPart, group_by_outcome, join_names};
+use crate::domain::missing_enrichment::{
+    MissingPart, NOT_UNDERSTOOD, PartOutcome, RequestedPart, group_by_outcome, join_names,
+};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::output_text::{AcceptedText, OutputChange, RenderedAs};
 use crate::domain::path::RelPath;
@@ -182,13 +184,16 @@ pub struct Job {
     /// nothing was bought, or in records of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
-    /// When a person acknowledged that the job failed, is incomplete or is suspect, or that its manifest is gone. Any
-    /// later event clears it.
+    /// When a person acknowledged that the job failed, is incomplete or is suspect, or that its manifest is gone. Later
+    /// events clear it, except those that change only the outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
     /// The earlier names of the source, oldest first. Tokens of purchases made under an earlier name contain that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_sources: Vec<SourceName>,
+    /// Whether the present result is of a purchase that the job made before it began anew: nothing was billed since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_result_reused: bool,
     /// What the job cost, oldest first. The store keeps it: a commit does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -231,6 +236,7 @@ impl Job {
             bought_at: None,
             acknowledged: None,
             earlier_sources: Vec::new(),
+            is_result_reused: false,
             charges: Vec::new(),
         }
     }
@@ -241,8 +247,9 @@ impl Job {
     /// # Errors
     /// [`IllegalTransition`] if the stage does not accept the event; the job is consumed.
     pub fn apply(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
-        // A job that is rendered again stays where it is, and so do its date and what a person acknowledged.
-        let stays = matches!(event, JobEvent::Rendered { .. }).then_some((self.since, self.acknowledged));
+        // A job whose outputs alone change has the same result: what a person acknowledged of it stays acknowledged.
+        let acknowledged = self.acknowledged.filter(|_| keeps_result(&self.stage, &event));
+        let since = if matches!(event, JobEvent::Rendered { .. }) { self.since } else { now };
         match &event {
             JobEvent::Grew { stamp } => {
                 self.seen = *stamp;
@@ -262,6 +269,7 @@ impl Job {
                 self.making = Some(making.clone());
             }
             JobEvent::Intended { .. } => {
+                self.is_result_reused = false;
                 if let Some(making) = &mut self.making {
                     making.is_sent = true;
                 }
@@ -278,12 +286,13 @@ impl Job {
                     self.bought_at = Some(intent.origin.clone());
                 }
             }
-            JobEvent::Adopted { round, origin, .. } => {
+            JobEvent::Adopted { round, origin, transcription, .. } => {
                 self.bought_at.clone_from(origin);
                 // A purchase number of this job is never used twice: the tokens would be equal.
                 self.round = self.round.max(*round);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
                     self.sent = None; // another job bought it
+                    self.is_result_reused = self.charge_for(transcription).is_some();
                 }
             }
             JobEvent::Anew => self.round += 1,
@@ -293,6 +302,7 @@ impl Job {
             }
             JobEvent::Revived => {
                 self.attempts = 0;
+                self.is_result_reused |= self.is_written();
                 self.round += u32::from(self.stage.retry_buys());
             }
             JobEvent::Reordered { row } => {
@@ -339,7 +349,7 @@ impl Job {
             _ => {}
         }
         self.stage = self.stage.apply(event)?;
-        (self.since, self.acknowledged) = stays.unwrap_or((now, None));
+        (self.since, self.acknowledged) = (since, acknowledged);
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
             _ => None,
@@ -457,13 +467,27 @@ impl Job {
 
     /// Whether the outputs are written but lack something that was requested or could not be read.
     pub fn is_incomplete(&self) -> bool {
-        self.is_written() && (!self.missing.is_empty() || self.unread.is_some())
+        self.missing_parts().next().is_some() || self.unread().is_some()
+    }
+
+    /// Returns what was requested and the outputs lack. Empty if they are not written. A text that a person accepted
+    /// answers that speech was not understood.
+    pub fn missing_parts(&self) -> impl Iterator<Item = &MissingPart> {
+        let is_answered = self.accepted_text().is_some();
+        let missing = if self.is_written() { self.missing.as_slice() } else { &[] };
+        missing.iter().filter(move |part| !(is_answered && part.is_recognition()))
+    }
+
+    /// Whether speech was not understood, and the outputs lack nothing that was requested.
+    pub fn lacks_only_recognition(&self) -> bool {
+        self.is_incomplete() && self.unread().is_none() && self.missing_parts().all(MissingPart::is_recognition)
     }
 
     /// Returns the names of what was requested and the outputs lack: `diarization, translation fr`. `None` if they lack
     /// nothing, or are not written.
     pub fn missing_names(&self) -> Option<String> {
-        (self.is_written() && !self.missing.is_empty()).then(|| join_names(&self.missing))
+        let names = join_names(self.missing_parts());
+        (!names.is_empty()).then_some(names)
     }
 
     /// Returns what became of each requested part. Records of older releases know only what is missing. Empty if
@@ -488,11 +512,14 @@ impl Job {
         self.unread.as_deref().filter(|_| self.is_written())
     }
 
-    /// Describes what the outputs lack: `without: diarization; not readable in the service's answer: languages`.
+    /// Describes what the outputs lack: `without: diarization; not readable in the service's answer: languages`. Nobody
+    /// requests that speech is understood, so that has its own words.
     pub fn shortfall(&self) -> Option<String> {
-        let without = self.missing_names().map(|parts| format!("without: {parts}"));
+        let (unheard, requested): (Vec<_>, Vec<_>) = self.missing_parts().partition(|part| part.is_recognition());
+        let without = (!requested.is_empty()).then(|| format!("without: {}", join_names(requested)));
+        let unheard = (!unheard.is_empty()).then(|| NOT_UNDERSTOOD.to_owned());
         let unread = self.unread().map(|parts| format!("not readable in the service's answer: {parts}"));
-        let parts: Vec<String> = without.into_iter().chain(unread).collect();
+        let parts: Vec<String> = without.into_iter().chain(unheard).chain(unread).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
@@ -516,6 +543,19 @@ impl Job {
         self.due = due;
         self.fault = fault;
         self
+    }
+}
+
+/// Whether a written job has the same result after the event: only its outputs or its text change.
+fn keeps_result(stage: &Stage, event: &JobEvent) -> bool {
+    use JobEvent as E;
+    let is_written = matches!(stage, Stage::Written { .. });
+    // Without a purchase, a text that is no longer accepted takes the job back to the start.
+    let is_accepted = stage.transcription().is_some_and(TranscriptionId::is_accepted);
+    match event {
+        E::Rendered { .. } | E::Restored { .. } | E::Accepted { result: None, .. } => is_written,
+        E::Unaccepted { .. } => is_written && !is_accepted,
+        _ => false,
     }
 }
 

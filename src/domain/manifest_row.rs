@@ -2,7 +2,7 @@
 
 use super::checksum::Checksum;
 use super::fault::{Fault, FaultKind};
-use super::job::Stamp;
+use super::job::{Job, Stamp};
 use super::names::Timestamp;
 use super::path::RelPath;
 use super::remote_url::RemoteUrl;
@@ -156,6 +156,15 @@ impl ManifestRow {
         let relevant = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
         relevant(self) == relevant(other)
     }
+}
+
+/// Says that a failed job of a manifest's row starts again when its row is corrected; empty for other jobs.
+pub fn unless_corrected(job: &Job) -> String {
+    let row = job.row.as_deref().filter(|row| !row.is_by_command());
+    let words = |row: &ManifestRow| {
+        format!(", unless you correct {} (then the job starts again without a command)", row.location())
+    };
+    row.map(words).unwrap_or_default()
 }
 
 fn is_zero(priority: &i32) -> bool {

@@ -82,6 +82,9 @@ impl Enrichment {
     }
 }
 
+/// What people read if [`Enrichment::Recognition`] is missing.
+pub const NOT_UNDERSTOOD: &str = "speech was not understood";
+
 /// A part of the requested work that a result lacks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MissingPart {
@@ -92,6 +95,13 @@ pub struct MissingPart {
     /// The reason that the service gave, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
+}
+
+impl MissingPart {
+    /// Whether speech was not understood. Nobody requests that it is.
+    pub fn is_recognition(&self) -> bool {
+        self.enrichment == Enrichment::Recognition
+    }
 }
 
 impl fmt::Display for MissingPart {
@@ -159,6 +169,17 @@ impl RequestedPart {
     pub fn name(&self) -> String {
         part_name(self.enrichment, self.language.as_deref())
     }
+
+    /// Whether speech was not understood.
+    pub fn is_not_understood(&self) -> bool {
+        self.enrichment == Enrichment::Recognition && self.outcome.is_shortfall()
+    }
+
+    /// Returns what the service says of speech that was not understood, without a repetition of that.
+    pub fn not_understood_words(&self) -> Option<&str> {
+        let words = self.words.as_deref()?;
+        Some(words.strip_prefix(NOT_UNDERSTOOD).map_or(words, str::trim_start)).filter(|words| !words.is_empty())
+    }
 }
 
 /// `translation fr failed: no model`, `diarization done`.
@@ -169,6 +190,18 @@ impl fmt::Display for RequestedPart {
             None => write!(f, "{} {}", self.name(), self.outcome.name()),
         }
     }
+}
+
+/// Groups the parts by their outcomes, for people: speech that was not understood has its own words, after the parts
+/// that were requested.
+pub fn describe_outcomes(parts: &[RequestedPart]) -> String {
+    let (unheard, requested): (Vec<_>, Vec<_>) = parts.iter().cloned().partition(RequestedPart::is_not_understood);
+    let unheard = unheard.iter().map(|part| match part.not_understood_words() {
+        Some(words) => format!("{NOT_UNDERSTOOD}: {words}"),
+        None => NOT_UNDERSTOOD.to_owned(),
+    });
+    let requested = Some(group_by_outcome(&requested)).filter(|text| !text.is_empty());
+    requested.into_iter().chain(unheard).collect::<Vec<_>>().join("; ")
 }
 
 /// Groups the parts by their outcomes: `done: diarization; failed: translation fr (no model), summarization`.
@@ -195,8 +228,8 @@ fn part_name(enrichment: Enrichment, language: Option<&str>) -> String {
 }
 
 /// Joins the names: `diarization, translation fr`.
-pub fn join_names(missing: &[MissingPart]) -> String {
-    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+pub fn join_names<'p>(missing: impl IntoIterator<Item = &'p MissingPart>) -> String {
+    missing.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -239,7 +272,12 @@ mod tests {
         let text =
             "done: translation de; empty: chapterization; failed: translation fr (no model); missing: diarization";
         assert_eq!(group_by_outcome(&parts), text);
+        assert_eq!(describe_outcomes(&parts), text);
         assert_eq!(parts[3].to_string(), "translation fr failed: no model");
+        let unheard = |words| part(Enrichment::Recognition, None, PartOutcome::Failed, words);
+        let both = [parts[1].clone(), unheard(Some("speech was not understood from 00:00:02"))];
+        assert_eq!(describe_outcomes(&both), "missing: diarization; speech was not understood: from 00:00:02");
+        assert_eq!(describe_outcomes(&[unheard(None)]), "speech was not understood");
         let missing: Vec<MissingPart> = parts.iter().filter_map(RequestedPart::as_missing).collect();
         assert_eq!(join_names(&missing), "diarization, translation fr");
     }

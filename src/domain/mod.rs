@@ -37,6 +37,7 @@ pub mod scheduling;
 pub(crate) mod sent_audio;
 pub mod stage;
 pub(crate) mod time_of_day;
+pub(crate) mod time_span;
 pub mod token;
 pub(crate) mod track_selection;
 pub mod transcript;

@@ -8,7 +8,7 @@ use crate::domain::wait_reason::WaitReason;
 
 /// Returns the reason as text: the fault or what the job waits for, otherwise what its stage means.
 pub fn reason(job: &Job) -> String {
-    match job.acknowledged {
+    match job.acknowledged.filter(|_| job.may_be_acknowledged()) {
         Some(_) => format!("{} (acknowledged)", words(job)),
         None => words(job),
     }

@@ -81,6 +81,7 @@ impl Engines {
         self.each().map(|engine| engine.tally()).fold(Tally::default(), |sum, next| Tally {
             done: sum.done + next.done,
             incomplete: sum.incomplete + next.incomplete,
+            not_understood: sum.not_understood + next.not_understood,
             unread: sum.unread + next.unread,
             suspect: sum.suspect + next.suspect,
             failed: sum.failed + next.failed,

@@ -37,7 +37,14 @@ pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
 
 /// Returns a job as it is shown. A job that waits for its window gets a fault that says so, since its row has none.
 pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
-    let Some(source) = mounts.get(&job.key.source).map(|mount| mount.source()) else { return job };
+    match mounts.get(&job.key.source) {
+        Some(mount) => told_for(mount.source(), job, at),
+        None => job,
+    }
+}
+
+/// Returns a job of this source as it is shown.
+pub fn told_for(source: &Source, job: Job, at: Moment) -> Job {
     let Some(windows) = source.submit.as_ref().filter(|_| is_pausable(&job)) else { return job };
     let WindowState::Shut { until } = windows.at(at.wall) else { return job };
     // A job that waits for longer, or for a person, keeps that reason.

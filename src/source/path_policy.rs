@@ -166,12 +166,26 @@ impl<'s> PathPolicy<'s> {
             (Some(ending), _) => format!("**/*.{}", ending.to_string_lossy()),
             (None, name) => format!("**/{}", name.unwrap_or_default().to_string_lossy()),
         };
-        Err(Denied::Refused(format!(
-            "does not name an audio or video file, by its extension; if it is one, add include = [{}] to the \
-             [[source]] {} in jobs.toml, with the patterns that its `include` has already",
-            quoted(&pattern),
-            quoted(self.source.name.as_str())
-        )))
+        Err(Denied::Refused(match self.is_outside(path) {
+            true => format!(
+                "does not name an audio or video file, by its extension, and leads out of the folders that this \
+                 source may use: scribed does not read or send it. Correct the path; if there is a recording, `roots` \
+                 and `include` of the [[source]] {} allow it",
+                quoted(self.source.name.as_str())
+            ),
+            false => format!(
+                "does not name an audio or video file, by its extension; if it is one, write {0} into `include` of \
+                 the [[source]] {1} in jobs.toml: include = [{0}], after any other pattern there",
+                quoted(&pattern),
+                quoted(self.source.name.as_str())
+            ),
+        }))
+    }
+
+    /// Whether a path that a row names is below no root.
+    fn is_outside(&self, path: &Path) -> bool {
+        let is_row = !self.source.scans_recordings();
+        is_row && matches!(self.located_file(path), Err(Denied::Held(PathHold::Outside { .. })))
     }
 
     /// Checks a file by its absolute path. Blocks.
@@ -262,6 +276,9 @@ impl<'s> PathPolicy<'s> {
     }
 }
 
+/// Stands after what to write into `jobs.toml`.
+const READ: &str = "; a daemon reads it at `scribed reload`";
+
 const OWN_FILE: &str = "names a file of scribed (its configuration, a key, its state or its service's data): \
                         scribed does not read or send it";
 
@@ -332,7 +349,7 @@ impl PathHold {
             Self::Local(local) => format!(
                 "names a file in the folder of the source {local}, which allows only the embedded service \
                  (`local_only`), and the service `{}` is not embedded: scribed does not send the file. Give the \
-                 [[source]] {name} a `service` that has no `url`, then `scribed reload`",
+                 [[source]] {name} a `service` that has no `url`{READ}",
                 source.service
             ),
             Self::Linked { link, .. } if source.scans_recordings() => {
@@ -356,7 +373,7 @@ impl PathHold {
             }
             Self::Outside { what, folder } => format!(
                 "names {} outside the folders that this source may use; {}. To allow it, add to the [[source]] \
-                 {name} in jobs.toml: {}; then `scribed reload`",
+                 {name} in jobs.toml: {}{READ}",
                 what.noun(),
                 what.consequence(),
                 roots_setting(source, folder)
@@ -364,7 +381,7 @@ impl PathHold {
             Self::Linked { what, link } => format!(
                 "names {} behind a link: {} is a symbolic link, and scribed does not follow links; {}. Use the \
                  path without the link, or, to allow what the link leads to, add to the [[source]] {name} in \
-                 jobs.toml: {}; then `scribed reload`",
+                 jobs.toml: {}{READ}",
                 what.noun(),
                 link.display(),
                 what.consequence(),
@@ -443,9 +460,9 @@ mod tests {
     fn the_line_to_write_holds_what_is_allowed_now() {
         let with = source("[[source]]\nname = \"b\"\nfolder = \"/srv/b\"\nplace = \"/out\"\n");
         let words = judged(&with, "/mnt/n\"as/a.wav");
-        assert!(words.contains(r#"roots = ["/srv/lists", "/srv/b", "/out", "/mnt/n\"as"]; then"#), "{words}");
+        assert!(words.contains(r#"roots = ["/srv/lists", "/srv/b", "/out", "/mnt/n\"as"]; a daemon"#), "{words}");
         let words = judged(&source("roots = [\"/srv/a/b\"]"), "/srv/a/x.wav");
-        assert!(words.contains(r#"to the [[source]] "lists" in jobs.toml: roots = ["/srv/a"]; then"#), "{words}");
+        assert!(words.contains(r#"to the [[source]] "lists" in jobs.toml: roots = ["/srv/a"]; a daemon"#), "{words}");
         let odd = RelPath::new(&b"/mnt/\xff/deep/a.wav"[..]);
         let words = PathPolicy::new(&with).media(&odd).unwrap_err().describe(&with);
         assert!(words.contains(r#""/mnt"]"#), "{words}");
@@ -456,7 +473,9 @@ mod tests {
         let plain = source("");
         assert_eq!(judged(&plain, "a.WAV"), "allowed: /srv/lists/a.WAV");
         assert!(judged(&plain, "a.mxf").contains(r#"include = ["**/*.mxf"]"#));
-        assert!(judged(&plain, "/etc/passwd").contains(r#"include = ["**/passwd"]"#));
+        assert!(judged(&plain, "passwd").contains(r#"include = ["**/passwd"]"#));
+        let outside = judged(&plain, "../../etc/passwd");
+        assert!(outside.contains("leads out of the folders") && !outside.contains("include = ["), "{outside}");
         let more = source("include = [\"**/*.mxf\"]");
         assert_eq!(judged(&more, "deep/a.mxf"), "allowed: /srv/lists/deep/a.mxf");
         assert_eq!(judged(&more, "a.wav"), "allowed: /srv/lists/a.wav");

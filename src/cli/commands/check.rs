@@ -15,6 +15,7 @@ use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, DaemonStatus, RemovedSource};
 use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recogniser, renamed_sources, webhook_address};
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::time_span::time_span;
 use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
 use crate::permission_errors::{denied_message, split_fix, this_user};
@@ -547,7 +548,7 @@ fn callbacks(config: &Config) -> Option<CheckResult> {
 fn clocks(client: &dyn Client) -> Option<CheckResult> {
     let (service_date, local_date) = (client.last_date()?, SystemClock.now());
     let difference = service_date.duration_since(local_date).max(local_date.duration_since(service_date));
-    let shown = humantime::format_duration(Duration::from_secs(difference.as_secs()));
+    let shown = time_span(Duration::from_secs(difference.as_secs()));
     Some(if difference > MAX_CLOCK_DIFFERENCE {
         bad(
             "clock",

@@ -10,6 +10,7 @@ use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
 use crate::domain::job::Job;
+use crate::domain::missing_enrichment::describe_outcomes;
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
@@ -194,6 +195,7 @@ fn recording(job: &Job) -> String {
 fn line(job: &Job, digits: usize, width: usize, has_outcomes: bool) -> String {
     let (id, recording) = (job.id.to_string(), recording(job));
     let fill = " ".repeat(width.saturating_sub(terminal::width(&recording)));
-    let outcomes = job.outcomes().filter(|_| has_outcomes).map(|outcomes| format!(" [{outcomes}]")).unwrap_or_default();
+    let parts = if has_outcomes { job.requested_parts() } else { Vec::new() };
+    let outcomes = if parts.is_empty() { String::new() } else { format!(" [{}]", describe_outcomes(&parts)) };
     format!("{id:>digits$}  {:<10}  {recording}{fill}  {}{outcomes}", job.stage.kind().name(), reason(job))
 }

@@ -25,6 +25,7 @@ use crate::domain::health::{
     AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess, gone_manifest_message,
 };
 use crate::domain::job::{Job, JobKey};
+use crate::domain::missing_enrichment::{Enrichment, NOT_UNDERSTOOD};
 use crate::domain::names::SourceName;
 use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
@@ -287,16 +288,17 @@ async fn facts(
         }
     }
     if daemon.setup().budget_gate.is_selective() {
-        (facts.failed, facts.incomplete) = chosen_unhandled(daemon).await?;
+        (facts.failed, facts.incomplete, facts.not_understood) = chosen_unhandled(daemon).await?;
     }
     Ok(facts)
 }
 
-/// Counts the jobs of the plan or of `--only` that failed, and those that are incomplete, without acknowledged ones.
-async fn chosen_unhandled(daemon: &Daemon) -> Result<(u64, u64), StoreError> {
+/// Counts the jobs of the plan or of `--only` that failed, those that are incomplete, and those of these that lack
+/// nothing that was requested, without acknowledged ones.
+async fn chosen_unhandled(daemon: &Daemon) -> Result<(u64, u64, u64), StoreError> {
     const PIECE: usize = 1_000;
     let gate = &daemon.setup().budget_gate;
-    let (mut failed, mut incomplete) = (0, 0);
+    let (mut failed, mut incomplete, mut not_understood) = (0, 0, 0);
     let mut filter = Filter { stages: vec![StageKind::Failed], after: None, limit: PIECE };
     loop {
         let jobs = daemon.store.page(&filter).await?;
@@ -307,9 +309,12 @@ async fn chosen_unhandled(daemon: &Daemon) -> Result<(u64, u64), StoreError> {
     let mut after = None;
     loop {
         let jobs = daemon.store.jobs_in(JobSubset::Incomplete, after, PIECE).await?;
-        let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
+        let Some(last) = jobs.last() else { return Ok((failed, incomplete, not_understood)) };
         after = Some(last.id);
-        incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && gate.names(job)).count() as u64;
+        for job in jobs.iter().filter(|job| job.is_unhandled_shortfall() && gate.names(job)) {
+            incomplete += 1;
+            not_understood += u64::from(job.lacks_only_recognition());
+        }
     }
 }
 
@@ -442,17 +447,7 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
-    if tally.incomplete > 0 {
-        let jobs = tally.incomplete;
-        context.print_line(&format!("  {jobs} of those done {} incomplete:", agree(jobs, "is", "are")))?;
-    }
-    for (part, count) in missing {
-        context.print_line(&format!("    {count} written, without: {part}"))?;
-    }
-    if tally.unread > 0 {
-        let count = tally.unread;
-        context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
-    }
+    tell_incomplete(context, tally, missing)?;
     if tally.suspect > 0 {
         let jobs = tally.suspect;
         let are = agree(jobs, "is", "are");
@@ -496,6 +491,24 @@ fn tell_missing_manifests(context: &Context, summary: &PassSummary) -> std::io::
 
 fn gone_manifest_object(manifest: &JobKey) -> Value {
     json!({ "source": manifest.source, "manifest": manifest.path.lossy() })
+}
+
+/// Prints how many of the jobs that are done lack what, and in how many speech was not understood.
+fn tell_incomplete(context: &Context, tally: &Tally, missing: &BTreeMap<String, u64>) -> std::io::Result<()> {
+    if let jobs @ 1.. = tally.incomplete.saturating_sub(tally.not_understood) {
+        context.print_line(&format!("  {jobs} of those done {} incomplete:", agree(jobs, "is", "are")))?;
+    }
+    for (part, count) in missing.iter().filter(|(part, _)| *part != Enrichment::Recognition.name()) {
+        context.print_line(&format!("    {count} written, without: {part}"))?;
+    }
+    if tally.unread > 0 {
+        let count = tally.unread;
+        context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
+    }
+    match missing.get(Enrichment::Recognition.name()) {
+        Some(count) => context.print_line(&format!("  in {count} of those done {NOT_UNDERSTOOD}")),
+        None => Ok(()),
+    }
 }
 
 /// Prints why the exit code is not 0, and which command shows more.

@@ -27,7 +27,7 @@ pub enum RetryKind {
 /// enrichments, all that is missing counts, and what could not be read.
 pub fn kind_of(job: &Job, only: &[Enrichment]) -> Option<RetryKind> {
     let is_wanted = |enrichment: &Enrichment| only.is_empty() || only.contains(enrichment);
-    if job.missing.iter().any(|part| is_wanted(&part.enrichment)) {
+    if job.missing_parts().any(|part| is_wanted(&part.enrichment)) {
         return Some(RetryKind::Buy);
     }
     (only.is_empty() && job.unread().is_some()).then_some(RetryKind::ReadAgain)

@@ -88,19 +88,20 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
     let service = job.stage.purchase_key().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {
         (Some(service), Some(id)) => {
-            context.print_line(&format!("  service  {service}, transcription {id}, purchase {}", job.round + 1))?;
+            let number = purchase_number(job);
+            context.print_line(&format!("  service  {service}, transcription {id}, purchase {number}"))?;
         }
         (Some(service), None) => context.print_line(&format!("  service  {service}"))?,
         (None, _) => {}
     }
     for part in job.requested_parts() {
-        context.print_line(&part_line(&part))?;
+        context.print_line(&part_line(&part, job.accepted_text().is_some()))?;
     }
     if let Some(sent) = &job.sent {
         context.print_line(&format!("  sent     {sent}"))?;
     }
-    for charge in &job.charges {
-        context.print_line(&format!("  cost     {}, purchase {}", cost(charge), charge.round + 1))?;
+    for (number, charge) in (1..).zip(&job.charges) {
+        context.print_line(&format!("  cost     {}, purchase {number}", cost(charge)))?;
     }
     for output in &job.outputs {
         context.print_line(&format!("  output   {}", output.display_name()))?;
@@ -116,9 +117,24 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
     Ok(())
 }
 
-/// Formats a requested part: `  without  translation fr: failed: no model`.
-fn part_line(part: &RequestedPart) -> String {
+/// Returns the number of the purchase that the job's result is of: purchases are counted over all contents that its
+/// recording has had. A result that another job bought after purchases of this job is counted as the next one.
+fn purchase_number(job: &Job) -> usize {
+    let is_of_result = |charge: &&Charge| charge.transcription.as_ref() == job.stage.transcription();
+    let own = job.charges.iter().rposition(|charge| is_of_result(&charge));
+    let unnamed = job.charges.len().checked_sub(1).filter(|last| job.charges[*last].transcription.is_none());
+    own.or(unnamed).unwrap_or(job.charges.len()) + 1
+}
+
+/// Formats a requested part: `  without  translation fr: failed: no model`. Nobody requests that speech is understood,
+/// so that has its own words.
+fn part_line(part: &RequestedPart, is_answered: bool) -> String {
     let name = part.name();
+    if part.is_not_understood() {
+        let words = part.not_understood_words().map(|words| format!(": {words}")).unwrap_or_default();
+        let answered = if is_answered { "; the accepted text says what was said" } else { "" };
+        return format!("  speech   not understood{words}{answered}");
+    }
     let said = part.words.as_ref().map(|words| format!(": {words}"));
     match part.outcome {
         PartOutcome::Done => format!("  with     {name}"),

@@ -15,7 +15,9 @@ use crate::control::transport::protocol::{
     ScanStatus, ServiceStatus, Waiting, WindowStatus,
 };
 use crate::domain::count::{agree, count};
+use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
 use crate::domain::names::SourceName;
+use crate::domain::time_span::time_span;
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{LearnedLimits, NEW};
@@ -102,7 +104,7 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
         "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
         "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete,
-        "with_warnings": status.with_warnings, "pauses": pauses["pauses"], "paused": pauses["paused"],
+        "not_understood": status.not_understood, "with_warnings": status.with_warnings, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
@@ -130,13 +132,7 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
         let state = agree(jobs, "is stuck, or waits", "are stuck, or wait");
         context.print_line(&format!("{jobs} of these {state} for a person's decision"))?;
     }
-    if status.incomplete > 0 {
-        let jobs = status.incomplete;
-        let state = agree(jobs, "is incomplete: its outputs", "are incomplete: their outputs");
-        context.print_line(&format!(
-            "{jobs} of these {state} lack something that was requested: scribed jobs --incomplete"
-        ))?;
-    }
+    tell_incomplete(context, status)?;
     if status.with_warnings > 0 {
         let jobs = status.with_warnings;
         let state = agree(jobs, "is suspect: the check of its result", "are suspect: the check of their results");
@@ -166,6 +162,32 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
         Some(daemon) => tell_daemon(context, daemon),
         None => context.print_line("no daemon runs"),
     }
+}
+
+/// Prints how many jobs are incomplete, in how many speech was not understood, and how many of them are acknowledged.
+fn tell_incomplete(context: &Context, status: &QueueStatus) -> io::Result<()> {
+    let QueueStatus { incomplete, unhandled_incomplete, not_understood, unhandled_not_understood, .. } = *status;
+    let acknowledged = |all: u64, unhandled: u64| match all.saturating_sub(unhandled) {
+        0 => String::new(),
+        known => format!(" ({known} acknowledged)"),
+    };
+    let (lacking, unhandled) =
+        (incomplete.saturating_sub(not_understood), unhandled_incomplete.saturating_sub(unhandled_not_understood));
+    if lacking > 0 {
+        let known = acknowledged(lacking, unhandled);
+        let are = agree(lacking, "is", "are");
+        let its = agree(lacking, "its", "their");
+        context.print_line(&format!(
+            "{lacking} of these {are} incomplete{known}: {its} outputs lack something that was requested: scribed jobs \
+             --incomplete"
+        ))?;
+    }
+    if not_understood > 0 {
+        let known = acknowledged(not_understood, unhandled_not_understood);
+        context
+            .print_line(&format!("in {not_understood} of these {NOT_UNDERSTOOD}{known}: scribed jobs --incomplete"))?;
+    }
+    Ok(())
 }
 
 fn manifest_line(manifest: &ManifestStatus) -> String {
@@ -243,7 +265,7 @@ pub fn budget(budget: &BudgetUse) -> Value {
 }
 
 fn tell_daemon(context: &Context, daemon: &DaemonStatus) -> io::Result<()> {
-    let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
+    let lasted = time_span(Duration::from_secs(daemon.millis / 1000));
     let (kind, pid, since) = (daemon.kind(), daemon.pid, context.moment(daemon.since));
     context.print_line(&format!("{kind} runs: process {pid}, since {since}, for {lasted}"))?;
     let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);

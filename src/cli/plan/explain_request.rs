@@ -9,7 +9,6 @@ use crate::cli::unsupported::{UnsupportedCheck, left_out, refusal, without_effec
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::{Config, Source};
 use crate::config::template::overlay::Overlay;
-use crate::control::explain::row_lookup::is_job_of;
 use crate::control::transport::protocol::KnownName;
 use crate::daemon;
 use crate::domain::job::{Job, JobKey};
@@ -19,6 +18,7 @@ use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::manifests::format::record::join_errors;
 use crate::manifests::passes::keys::candidates;
+use crate::manifests::passes::keys::is_job_of;
 use crate::manifests::passes::rows::look_for_file;
 use crate::manifests::passes::rows_naming::{NamedRecording, NamingRow, rows_naming};
 use crate::pipeline::request::{BesideSettings, BuiltRequest, RequestLayers, build};

@@ -2,7 +2,6 @@
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
-use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::review::Review;
@@ -31,7 +30,7 @@ pub fn row(job: &Job) -> Value {
         })),
         "since": timestamps::format(job.since),
         "due": job.due.map(timestamps::format),
-        "missing": missing(job).iter().map(|part| json!({
+        "missing": job.missing_parts().map(|part| json!({
             "enrichment": part.enrichment, "language": part.language, "words": part.words,
         })).collect::<Vec<_>>(),
         "parts": job.requested_parts().iter().map(|part| json!({
@@ -105,15 +104,10 @@ pub fn csv_row(job: &Job) -> [String; 16] {
         timestamps::format(job.since),
         job.due.map(timestamps::format).unwrap_or_default(),
         text(job.stage.purchase_key().map(|order| order.service.as_str())),
-        join_names(missing(job)),
+        job.missing_names().unwrap_or_default(),
         job.outcomes().unwrap_or_default(),
         job.review().map(Review::summary).unwrap_or_default(),
     ]
-}
-
-/// Returns what the outputs of a job lack; nothing before they are written.
-fn missing(job: &Job) -> &[MissingPart] {
-    if job.is_incomplete() { &job.missing } else { &[] }
 }
 
 fn fault(job: &Job) -> Option<&Fault> {

@@ -1,9 +1,9 @@
 //! Acknowledging a job: it counts as handled until it changes.
 
-use crate::control::commands::forget::is_listed;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobSelector};
 use crate::domain::job::Job;
+use crate::source::recording_place::resolve_below;
 
 /// Acknowledges a job that failed, is incomplete or is suspect, or whose manifest is gone. A second time changes
 /// nothing.
@@ -35,5 +35,5 @@ async fn has_lost_its_manifest(handler: &CommandHandler, job: &Job) -> Result<bo
     // If the folder is not available, a file that is not found proves nothing.
     let id = job.id;
     mount.check_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays as it is: {away}")))?;
-    Ok(!is_listed(mount, row))
+    Ok(mount.source().is_local() && !resolve_below(&mount.source().folder, &row.manifest).exists())
 }

@@ -5,20 +5,19 @@ use crate::blocking::{blocking, within};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ForgetPiece, ForgetQuery, Forgettable, JobSelector};
 use crate::domain::job::Job;
-use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::{JobId, SourceName};
+use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
-use crate::manifests::passes::rows_naming::{NamedRecording, files_named, rows_naming};
+use crate::manifests::passes::keys::{job_beside_own_name, job_of_row};
+use crate::manifests::passes::rows_naming::{MakingRow, rows_making};
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::Mount;
-use crate::source::recording_place::{full_path, resolve_below};
-use crate::store::contract::Filter;
+use crate::store::contract::{Filter, StoreError};
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,14 +61,9 @@ async fn forget_one(
         return Err(CommandRefusal::Declined(words));
     }
     if let Some(mount) = handler.mounts.get(&job.key.source) {
-        let is_named = is_named_by_row(mount, &job).await;
         mount.check_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays: {away}")))?;
-        let looked = look(handler, mount, std::slice::from_ref(&job)).await;
-        if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
-            let why = if is_named { "a row of a manifest still names it" } else { "its recording exists" };
-            return Err(CommandRefusal::Declined(format!(
-                "job {id} stays: {why}, and the next scan would add it again"
-            )));
+        if let Some(why) = added_again(handler, mount, &job).await? {
+            return Err(CommandRefusal::Declined(format!("job {id} stays: {why}")));
         }
     }
     let mut piece = ForgetPiece { looked: 1, ..ForgetPiece::default() };
@@ -144,50 +138,76 @@ async fn gone(
     Ok(gone)
 }
 
-/// Returns a function that says why the next scan would add the job of a file again, though the file is gone; `None` if
-/// no manifest names it. The manifests are read once, and only if one of these jobs has a row.
+/// Returns a function that says why the job of a vanished file stays; `None` if no row of a manifest makes it. The
+/// manifests are read once, and only if a file is gone.
 async fn named_again(mount: &Arc<Mount>, looked: &[(Job, Presence)]) -> impl Fn(&Job) -> Option<String> + use<> {
-    let has_row = |job: &Job| job.row.as_deref().is_some_and(|row| is_listed(mount, row));
-    let is_asked = looked.iter().any(|(job, presence)| matches!(presence, Presence::Gone) && has_row(job));
-    let files = match is_asked && mount.source().reads_manifests() {
-        true => {
-            let mount = Arc::clone(mount);
-            Some(blocking(move || files_named(&mount)).await)
+    let gone = looked.iter().filter(|(_, presence)| matches!(presence, Presence::Gone));
+    let paths: BTreeSet<RelPath> = gone.map(|(job, _)| job.key.path.clone()).collect();
+    let making = if paths.is_empty() { Ok(Vec::new()) } else { rows_of(mount, paths).await };
+    let making = making.map(|rows| rows.into_iter().map(|row| (row.path, row.place)).collect::<BTreeMap<_, _>>());
+    move |job| match &making {
+        Ok(rows) => {
+            rows.get(&job.key.path).map(|place| format!("{place} names it: remove the row or the manifest first"))
         }
-        false => None,
-    };
-    let mount = Arc::clone(mount);
-    move |job| {
-        let row = job.row.as_deref().filter(|row| is_listed(&mount, row))?;
-        let why = || Some(format!("its manifest {} names it: remove the row or the manifest first", row.manifest));
-        match (&files, &row.media) {
-            (Some(Ok(files)), RowMedia::File(path)) if !files.contains(path) => None,
-            (Some(Err(unread)), RowMedia::File(_)) => Some(unread.clone()),
-            _ => why(),
-        }
+        Err(unread) => Some(unread.clone()),
     }
 }
 
-/// Whether a row of a manifest names the job's recording now: then the row would add the job again.
-async fn is_named_by_row(mount: &Arc<Mount>, job: &Job) -> bool {
-    let Some(row) = job.row.as_deref().filter(|row| is_listed(mount, row)) else { return false };
+/// Returns why the next scan would add the job again; `None` if it would not. Where manifests are read, only a row adds
+/// a job, whether or not its recording exists.
+async fn added_again(
+    handler: &CommandHandler,
+    mount: &Arc<Mount>,
+    job: &Job,
+) -> Result<Option<String>, CommandRefusal> {
+    if mount.source().reads_manifests() {
+        let paths = BTreeSet::from([job.key.path.clone()]);
+        let making = match rows_of(mount, paths).await {
+            Ok(making) => making,
+            Err(unread) => return Ok(Some(unread)),
+        };
+        for row in making {
+            if !has_another_job(handler, job, &row).await? {
+                return Ok(Some(row_message(&row)));
+            }
+        }
+        return Ok(None);
+    }
+    if job.is_remote() {
+        return Ok(None); // a person added the address, and no scan finds it
+    }
+    let looked = look(handler, mount, std::slice::from_ref(job)).await;
+    let is_there = matches!(looked.as_deref(), Some([Presence::There]));
+    Ok(is_there.then(|| "its recording exists, and the next scan would add it again".to_owned()))
+}
+
+fn row_message(MakingRow { place, row, .. }: &MakingRow) -> String {
+    match row {
+        Some(_) => format!("{place} requests it, and the next scan would add it again; remove the row first"),
+        None => format!(
+            "{place} names its recording, and would add it again when the mistakes of the row are corrected; remove \
+             the row first"
+        ),
+    }
+}
+
+/// Whether a row already has a job, and not this one.
+async fn has_another_job(handler: &CommandHandler, job: &Job, row: &MakingRow) -> Result<bool, StoreError> {
+    let Some(row) = &row.row else { return Ok(false) };
+    let (store, source) = (&*handler.store, &job.key.source);
+    let others = [job_of_row(store, source, row).await?, job_beside_own_name(store, source, row).await?];
+    // A job that is this one, as the row is now, is made by this row and no other.
+    let is_this = |other: &Option<Job>| other.as_ref().is_some_and(|other| other.id == job.id);
+    Ok(!others.iter().any(is_this) && others.iter().any(Option::is_some))
+}
+
+/// Returns the rows of a source's manifests that may make jobs of these paths; none if the source reads no manifests.
+async fn rows_of(mount: &Arc<Mount>, paths: BTreeSet<RelPath>) -> Result<Vec<MakingRow>, String> {
     if !mount.source().reads_manifests() {
-        return true;
+        return Ok(Vec::new());
     }
-    let (mount, path) = (
-        Arc::clone(mount),
-        match &row.media {
-            RowMedia::File(path) => full_path(&mount.source().folder, path),
-            RowMedia::Url(url) => PathBuf::from(url.name()),
-        },
-    );
-    blocking(move || !rows_naming(&mount, &NamedRecording::from_path(&path)).is_empty()).await
-}
-
-/// Whether the manifest of a row still exists: then the row may add the job again. This blocks, but only for one
-/// file system call.
-pub(super) fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
-    !mount.source().is_local() || resolve_below(&mount.source().folder, &row.manifest).exists()
+    let mount = Arc::clone(mount);
+    blocking(move || rows_making(&mount, &paths)).await
 }
 
 /// Returns for each job whether its file is there; `None` if the folder does not answer in time.

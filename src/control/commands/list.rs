@@ -71,7 +71,8 @@ async fn edited_outputs(handler: &CommandHandler, jobs: &[Job]) -> BTreeMap<JobI
     found.into_iter().flatten().collect()
 }
 
-async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<RelPath>)> {
+/// Returns the paths of the edited outputs of a job; `None` if it has none.
+pub(crate) async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<RelPath>)> {
     let mount = handler.mounts.get(&job.key.source)?;
     mount.there().await.ok()?;
     let known = tokio::select! {

@@ -37,6 +37,8 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
         incomplete: counts.incomplete,
+        not_understood: counts.not_understood,
+        unhandled_not_understood: counts.unhandled_not_understood,
         with_warnings: counts.suspect,
         pauses: handler.store.pauses().await?,
         daemon: handler.running.as_ref().map(|running| daemon(running, &*handler.clock)),

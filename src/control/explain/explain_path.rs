@@ -1,13 +1,15 @@
 //! Explains a path: why its file is where it is, and what happens next. It also explains files that have no job.
 
-use super::facts::{before_a_job, facts};
+use super::facts::{before_a_job, blocking_fact, facts};
+use super::manifest_path::{self, describe_manifest};
 use super::row_lookup::{Ordered, find_rows};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
+use crate::control::commands::list::edited_of;
 use crate::control::media_address::MediaAddress;
 use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
+use crate::control::transport::protocol::{CommandRefusal, Explained, FactKind, JobFact, PathRole};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
@@ -91,15 +93,20 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     let source = mount.source();
     let seen = look_at(mount, &key).await;
     let job = own;
-    let (verdict, words, next) = match handler.store.is_output(&key).await? {
-        true => (
-            PathRole::PassedOver,
-            own_output_message(handler, mount, &key, &seen).await?,
-            next_after_rule(&Rule::OurOutput),
-        ),
-        false => describe_sight(&seen),
+    let is_file = matches!(seen, Sight::Entry(EntryKind::File, _));
+    let manifest = if is_file { describe_manifest(mount, &key.path).await } else { None };
+    let (verdict, words, next) = match (handler.store.is_output(&key).await?, manifest) {
+        (true, _) => {
+            let (words, next) = own_output_message(handler, mount, (&key, place), &seen).await?;
+            (PathRole::PassedOver, words, next)
+        }
+        (false, Some(words)) => (PathRole::PassedOver, words, manifest_path::NEXT.to_owned()),
+        (false, None) => {
+            let (verdict, words, next) = describe_sight(&seen);
+            (verdict, words, next.to_owned())
+        }
     };
-    let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
+    let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, &next) };
     let Some(job) = job else {
         let is_coming = verdict == PathRole::Taken && matches!(seen, Sight::Entry(EntryKind::File, _));
         let mut facts = if is_coming { before_a_job(handler, &key).await? } else { Vec::new() };
@@ -112,6 +119,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     };
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
+    facts.extend(edited_facts(handler, &job).await);
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
         words: if verdict == PathRole::Taken { String::new() } else { explained.words },
@@ -130,14 +138,15 @@ fn source_of_outputs(handler: &CommandHandler, path: &Path) -> Option<SourceName
     handler.mounts.values().map(|mount| &**mount.source()).find(has).map(|source| source.name.clone())
 }
 
-/// Returns what is known of a file that has the name of an output: whether scribed wrote its content.
+/// Returns what is known of a file that has the name of an output, and what can be done: whether scribed wrote its
+/// content.
 async fn own_output_message(
     handler: &CommandHandler,
     mount: &Arc<Mount>,
-    key: &JobKey,
+    (key, place): (&JobKey, &MediaAddress),
     sight: &Sight,
-) -> Result<String, CommandRefusal> {
-    let output_message = Rule::OurOutput.to_string();
+) -> Result<(String, String), CommandRefusal> {
+    let output_message = (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned());
     let Sight::Entry(EntryKind::File, _) = sight else { return Ok(output_message) };
     let Some(job) = handler.store.output_owner(key).await? else { return Ok(output_message) };
     let media_file = MediaFile::below(mount, &key.path);
@@ -148,7 +157,7 @@ async fn own_output_message(
         return Ok(output_message);
     }
     let of = format!("the recording {}", job.key.path);
-    Ok(match written {
+    let words = match written {
         Some(_) => format!(
             "ignored: it has the name of an output that scribed wrote for {of}, but other content: it is \
              someone's own file or an edited output, and scribed does not touch it"
@@ -156,7 +165,19 @@ async fn own_output_message(
         None => {
             format!("ignored: its name matches the outputs of {of}, but scribed did not write it and does not touch it")
         }
-    })
+    };
+    Ok((words, format!("nothing; `scribed accept {place}` makes it the text of {of}")))
+}
+
+/// Says of each edited output of a job that it is edited, and how it becomes the text of the job.
+async fn edited_facts(handler: &CommandHandler, job: &Job) -> Vec<JobFact> {
+    let edited = edited_of(handler, job).await.map(|(_, paths)| paths).unwrap_or_default();
+    let fact = |path: &RelPath| {
+        let words = format!("its output {path} is edited: scribed leaves it as it is");
+        let fix = format!("`scribed accept {path}` makes it the text of the job");
+        JobFact { holds: false, ..blocking_fact(FactKind::Edited, words, Some(&fix)) }
+    };
+    edited.iter().map(fact).collect()
 }
 
 /// Explains a path by the job of a manifest's row that names it, or named it.
@@ -176,6 +197,7 @@ async fn explain_row_job(
     let changed = rows.iter().find(|row| row.job.is_none()).filter(|_| !is_listed && job.stage.is_end());
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
+    facts.extend(edited_facts(handler, &job).await);
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
         path: place.clone(),

@@ -137,7 +137,7 @@ fn held(job: &Job) -> Option<JobFact> {
 
 fn budget(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
-    let fix = "raise the budget in jobs.toml, then `scribed reload`";
+    let fix = "raise the budget in jobs.toml; a daemon reads it at `scribed reload`";
     Some(JobFact { until: job.due, ..blocking_fact(FactKind::Budget, fault.words.clone(), Some(fix)) })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::control::transport::protocol::{FactKind, JobFact};
 use crate::domain::job::Job;
+use crate::domain::manifest_row::unless_corrected;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::Pause;
 use crate::domain::stage::StageKind;
@@ -61,16 +62,26 @@ impl NextStep {
 fn step_without_due_time(job: &Job) -> String {
     match job.stage.kind() {
         StageKind::Failed if job.is_unhandled_failure() => format!(
-            "nothing by itself: `scribed retry {0}` continues it; `scribed acknowledge {0}` acknowledges the \
+            "nothing by itself{}: `scribed retry {1}` continues it; `scribed acknowledge {1}` acknowledges the \
              failure",
+            unless_corrected(job),
             job.id
         ),
-        StageKind::Failed | StageKind::Cancelled => {
-            format!("nothing by itself: `scribed retry {}` continues it", job.id)
+        StageKind::Failed => {
+            format!("nothing by itself{}: `scribed retry {}` continues it", unless_corrected(job), job.id)
         }
+        StageKind::Cancelled => format!("nothing by itself: `scribed retry {}` continues it", job.id),
         StageKind::Written if job.is_unhandled_shortfall() => {
             let id = job.id;
-            format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", completion_commands(job))
+            let correct = if job.lacks_only_recognition() {
+                "; `scribed accept` with an output that you corrected makes it the text"
+            } else {
+                ""
+            };
+            format!(
+                "nothing by itself: `scribed acknowledge {id}` accepts it as it is{correct}; {}",
+                completion_commands(job)
+            )
         }
         StageKind::Written if job.is_incomplete() => {
             format!("nothing: it was acknowledged with `scribed acknowledge`; {}", completion_commands(job))

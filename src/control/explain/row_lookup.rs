@@ -8,7 +8,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowSight};
 use crate::domain::names::SourceName;
 use crate::manifests::format::record::join_errors;
-use crate::manifests::passes::keys::candidates;
+use crate::manifests::passes::keys::job_of_row;
 use crate::manifests::passes::rows::{look_for_file, sight};
 use crate::manifests::passes::rows_naming::{NamedRecording, NamingRow, rows_naming};
 use crate::source::mount::source_mount::Mount;
@@ -53,7 +53,7 @@ pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Orde
             let (is_awaited, stamp) = (seen == Some(RowSight::Nothing), seen.and_then(RowSight::stamp));
             let source = mount.source().name.clone();
             let job = match &naming.row {
-                Ok(row) => job_of(handler, &source, row).await?,
+                Ok(row) => job_of_row(&*handler.store, &source, row).await?,
                 Err(_) => None,
             };
             ordered.push(Ordered { source, row: naming, job, is_awaited, stamp, denied });
@@ -69,21 +69,6 @@ fn check_file(mount: &Mount, naming: &NamingRow) -> (Option<RowSight>, Option<St
         Ok(Err(denied)) => (None, Some(denied.describe(mount.source()))),
         Err(_) => (None, None),
     }
-}
-
-async fn job_of(handler: &CommandHandler, source: &SourceName, row: &ManifestRow) -> Result<Option<Job>, StoreError> {
-    for key in candidates(source, row) {
-        let job = handler.store.find(&key).await?;
-        if let Some(job) = job.filter(|job| is_job_of(job, row)) {
-            return Ok(Some(job));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a job is the job of a row as the row is now.
-pub fn is_job_of(job: &Job, row: &ManifestRow) -> bool {
-    job.row.as_ref().is_some_and(|known| known.requests_same_as(row))
 }
 
 impl Ordered {

@@ -4,6 +4,7 @@ use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
 use super::queue_process::QueueProcess;
 use super::server::PATH;
 use super::socket::{NAME, SocketPath, has_listener};
+use crate::domain::time_span::time_span;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,8 +111,7 @@ impl DaemonClient {
 
 fn describe_failure(error: &reqwest::Error, patience: Duration, process: QueueProcess) -> String {
     if error.is_timeout() {
-        let patience = humantime::format_duration(patience);
-        return format!("it did not answer within {patience}; {}", process.remedy());
+        return format!("it did not answer within {}; {}", time_span(patience), process.remedy());
     }
     "it stopped during the request; check `scribed status`, then try again".to_owned()
 }

@@ -611,6 +611,12 @@ pub struct QueueStatus {
     /// The number of incomplete jobs.
     #[serde(default)]
     pub incomplete: u64,
+    /// The number of incomplete jobs that lack nothing that was requested: speech was not understood.
+    #[serde(default)]
+    pub not_understood: u64,
+    /// The number of these that nobody has acknowledged.
+    #[serde(default)]
+    pub unhandled_not_understood: u64,
     /// The number of jobs with warnings of the check of their results that nobody has acknowledged.
     #[serde(default)]
     pub with_warnings: u64,
@@ -1006,6 +1012,8 @@ pub enum FactKind {
     Row,
     /// It waits for a person.
     Person,
+    /// One of its outputs is edited.
+    Edited,
 }
 
 /// What a path is to scribed.

@@ -1,10 +1,11 @@
 //! Names the job of a row. The row's position in its manifest does not matter, because people sort rows.
 
 use super::repeats::{RepeatedRows, order, recording};
-use crate::domain::job::JobKey;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::store::contract::{Queries, StoreError};
 use std::collections::HashMap;
 
 /// The job names that one pass over a manifest has assigned.
@@ -84,17 +85,63 @@ impl AssignedNames {
 
 /// Returns the recording's own path or address as the name of a job.
 pub fn own_key(source: &SourceName, row: &ManifestRow) -> JobKey {
-    let path = match &row.media {
+    JobKey { source: source.clone(), path: own_path(&row.media) }
+}
+
+/// Returns the path of a job that has the recording's own name.
+pub fn own_path(media: &RowMedia) -> RelPath {
+    match media {
         RowMedia::File(path) => path.clone(),
         RowMedia::Url(url) => RelPath::new(url.name()),
-    };
-    JobKey { source: source.clone(), path }
+    }
 }
 
 /// Returns every name that the job of a row may have.
 pub fn candidates(source: &SourceName, row: &ManifestRow) -> [JobKey; 3] {
     let key = |path| JobKey { source: source.clone(), path };
     [own_key(source, row), key(with_manifest_name(row, None)), key(with_manifest_name(row, Some(order(row))))]
+}
+
+/// Returns the job of a row as the row is now; `None` if the queue has none.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn job_of_row(
+    store: &(impl Queries + ?Sized),
+    source: &SourceName,
+    row: &ManifestRow,
+) -> Result<Option<Job>, StoreError> {
+    for key in candidates(source, row) {
+        let job = store.find(&key).await?;
+        if let Some(job) = job.filter(|job| is_job_of(job, row)) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the job of a row that does not have the recording's own name; `None` if the queue has none. The row may have
+/// been edited since.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn job_beside_own_name(
+    store: &(impl Queries + ?Sized),
+    source: &SourceName,
+    row: &ManifestRow,
+) -> Result<Option<Job>, StoreError> {
+    let is_of_manifest = |job: &Job| job.row.as_ref().is_some_and(|known| known.manifest == row.manifest);
+    for key in &candidates(source, row)[1..] {
+        if let Some(job) = store.find(key).await?.filter(is_of_manifest) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a job is the job of a row as the row is now.
+pub fn is_job_of(job: &Job, row: &ManifestRow) -> bool {
+    job.row.as_ref().is_some_and(|known| known.requests_same_as(row))
 }
 
 /// Returns the recording's name followed by the manifest's, and by the hash of the order if that is given.

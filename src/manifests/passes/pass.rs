@@ -1,6 +1,6 @@
 //! One pass over a manifest: each row becomes a job or is rejected with a reason, and is repeated in the receipt.
 
-use super::keys::{AssignedNames, Name, OwnName, candidates, own_key};
+use super::keys::{AssignedNames, Name, OwnName, candidates, job_beside_own_name, own_key};
 use super::receipt::{Draft, RowResult};
 use super::removed::NamedJobs;
 use super::repeats::RepeatedRows;
@@ -16,6 +16,7 @@ use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
 use crate::manifests::format::record::{Form, RowError};
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
+use crate::pipeline::windows::told_for;
 use crate::source::path_policy::Denied;
 use crate::store::contract::StoreError;
 use std::ops::ControlFlow;
@@ -163,7 +164,7 @@ impl SourceManifests {
                         self.log_held(manifest, row, denied);
                     }
                 }
-                draft.push(&item.record, &answer);
+                draft.push(&item.record, &self.as_shown(context, answer));
             }
             draft.flush().await;
         }
@@ -211,13 +212,20 @@ impl SourceManifests {
             }
         };
         let source = &self.mount.source().name;
-        let known = context.store.find(&own_key(source, row)).await?.and_then(|job| job.row);
+        let own = context.store.find(&own_key(source, row)).await?;
+        let is_forgotten = own.as_ref().is_some_and(|job| job.stage.is_forgotten());
+        let known = own.and_then(|job| job.row);
         let own_name = OwnName::of(known.as_deref(), &row.manifest);
         let key = match assigned.name(source, row, own_name, repeats) {
             Name::Key(key) => key,
             Name::Repeats(first) => return Ok(RowResult::Repeats(first)),
         };
         let seen = item.seen();
+        let key = match is_forgotten && key == own_key(source, row) {
+            // The job that had the recording's own name was forgotten: a row with another job keeps that job.
+            true => job_beside_own_name(context.store, source, row).await?.map_or(key, |job| job.key),
+            false => key,
+        };
         let key = context.plan_allowlist.and_then(|chosen| planned_key(chosen, source, row, seen)).unwrap_or(key);
         named.add(&key);
         if context.plan_allowlist.is_some() {
@@ -289,6 +297,19 @@ impl SourceManifests {
         let is_missed = waits || item.seen().is_none() && item.denied.is_none();
         let awaited = !job.stage.is_end() && is_file && is_missed;
         RowResult::Job(Box::new(job), awaited)
+    }
+}
+
+impl SourceManifests {
+    /// Returns a row's result with the reason that commands show: that a window is closed is not stored with a job.
+    fn as_shown<'i>(&self, context: PassContext<'_>, answer: RowResult<'i>) -> RowResult<'i> {
+        match answer {
+            RowResult::Job(job, awaited) => {
+                let shown = told_for(self.mount.source(), *job, context.clock.moment());
+                RowResult::Job(Box::new(shown), awaited)
+            }
+            other => other,
+        }
     }
 }
 

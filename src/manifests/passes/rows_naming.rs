@@ -6,6 +6,7 @@ use crate::domain::path::RelPath;
 use crate::manifests::format::columns::{ColumnContext, names, parse_row};
 use crate::manifests::format::find::{RECEIPT, find, is_receipt, read};
 use crate::manifests::format::record::RowError;
+use crate::manifests::passes::keys::{candidates, own_path};
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use crate::source::recording_place::full_path;
@@ -73,24 +74,41 @@ pub fn rows_naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
     found.manifests.iter().flat_map(|(manifest, stamp)| rows_of_manifest(mount, manifest, *stamp, asked)).collect()
 }
 
-/// Returns the files that the rows of a source's manifests name, as the rows name them. Blocks.
+/// A row that makes a job, or would if it were correct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakingRow {
+    /// The path of the job.
+    pub path: RelPath,
+    /// The row, for people: `row 7 of may.csv`.
+    pub place: String,
+    /// `None` if the row has mistakes.
+    pub row: Option<ManifestRow>,
+}
+
+/// Returns the rows of a source's manifests that may make a job of one of these paths. Rows that name the same
+/// recording and make another job are not among them. Blocks.
 ///
 /// # Errors
-/// The first manifest that cannot be read, and why: its rows may name any file.
-pub fn files_named(mount: &Mount) -> Result<BTreeSet<RelPath>, String> {
+/// The first manifest that cannot be read, and why: its rows may make any job.
+pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<MakingRow>, String> {
     let source = mount.source();
-    let (policy, mut files) = (PathPolicy::new(source), BTreeSet::new());
+    let (policy, mut making) = (PathPolicy::new(source), Vec::new());
     for (manifest, stamp) in &find(source, mount.disk_at(&RelPath::new(""))).manifests {
         let terms = ColumnContext { source, manifest, policy: &policy };
-        read(source, manifest, mount.disk_at(manifest), *stamp, &mut |record, _| {
-            if let Some(RowMedia::File(path)) = names(&record, &terms) {
-                files.insert(path);
-            }
+        read(source, manifest, mount.disk_at(manifest), *stamp, &mut |record, wrong| {
+            let row = parse_row(&record, &terms).ok().filter(|_| wrong.is_none());
+            let made = match &row {
+                Some(row) => candidates(&source.name, row).map(|key| key.path).to_vec(),
+                None => names(&record, &terms).iter().map(|media| own_path(media)).collect(),
+            };
+            let place = || format!("row {} of {manifest}", record.number);
+            let wanted = made.into_iter().filter(|path| paths.contains(path));
+            making.extend(wanted.map(|path| MakingRow { path, place: place(), row: row.clone() }));
             ControlFlow::Continue(())
         })
-        .map_err(|why| format!("the manifest {manifest} may name it: {why}"))?;
+        .map_err(|why| format!("the manifest {manifest} may name its recording: {why}"))?;
     }
-    Ok(files)
+    Ok(making)
 }
 
 fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {
@@ -109,12 +127,12 @@ fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &Nam
     if whole.is_err() || found.is_empty() {
         return Vec::new();
     }
-    let receipt = receipt(&full_path(&source.folder, manifest));
+    let receipt = receipt_of(&full_path(&source.folder, manifest));
     found.into_iter().map(|naming| NamingRow { receipt: receipt.clone(), ..naming }).collect()
 }
 
 /// Returns the receipt that was written last: its name has a number if another program's file has the first name.
-fn receipt(manifest: &Path) -> Option<PathBuf> {
+pub fn receipt_of(manifest: &Path) -> Option<PathBuf> {
     let start = [manifest.file_name()?.as_bytes(), RECEIPT.as_bytes()].concat();
     let is_one = |name: &OsStr| name.as_bytes().starts_with(&start) && is_receipt(name);
     let entries = manifest.parent()?.read_dir().ok()?.flatten().filter(|entry| is_one(&entry.file_name()));

@@ -51,7 +51,7 @@ impl BudgetGate {
     /// Notes the bill of a result if it exceeds the reservation. Does nothing without a budget.
     pub fn record_bill(&self, job: &Job, audio: &AudioAmount, now: Timestamp) {
         let bill = audio.billed.or_else(|| audio.reservation_millis());
-        if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, self.is_set()) {
+        if let (Some(charge), Some(billed), true) = (job.result_charge(), bill, self.is_set()) {
             self.excess().note(job, charge, billed, now);
         }
     }

@@ -305,7 +305,7 @@ impl Engine {
 
     fn count_missing(&self, job: &Job) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        for part in &job.missing {
+        for part in job.missing_parts() {
             let name = part.to_string();
             if missing.len() < MOST_NAMES || missing.contains_key(&name) {
                 *missing.entry(name).or_default() += 1;
@@ -322,6 +322,7 @@ impl Engine {
             Stage::Written { audio, .. } => {
                 tally.done += 1;
                 tally.incomplete += u64::from(job.is_incomplete());
+                tally.not_understood += u64::from(job.lacks_only_recognition());
                 tally.unread += u64::from(job.unread().is_some());
                 tally.suspect += u64::from(job.is_suspect());
                 tally.audio_millis += audio.millis;

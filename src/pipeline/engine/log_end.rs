@@ -4,9 +4,11 @@ use super::Engine;
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
+use crate::domain::manifest_row::unless_corrected;
 use crate::domain::names::Timestamp;
 use crate::domain::review::Review;
 use crate::domain::stage::Stage;
+use crate::domain::time_span::time_span;
 
 /// Log target of the lines about finished jobs. `once` shows them without `-v`.
 pub const FINISHED: &str = "scribed::finished";
@@ -50,7 +52,7 @@ impl Engine {
     /// Logs a failed attempt that is followed by another one.
     pub(super) fn log_attempt(&self, job: &Job, fault: &Fault, (at, attempts): (Timestamp, u32), now: Timestamp) {
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
-        let wait = humantime::format_duration(std::time::Duration::from_secs(at.duration_since(now).as_secs()));
+        let wait = time_span(std::time::Duration::from_secs(at.duration_since(now).as_secs()));
         let next =
             format!("scribed tries again in {wait} (attempt {} of {})", attempts + 1, self.parts().retry.attempts);
         tracing::info!(job = %id, %source, %path, %reason, %next, "an attempt failed");
@@ -61,9 +63,9 @@ fn log_written(job: &Job) {
     let (id, source, path) = (job.id, &job.key.source, &job.key.path);
     let outputs = job.outputs.iter().map(crate::domain::job::Output::display_name).collect::<Vec<_>>().join(", ");
     let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
-    // A round without a charge uses what an earlier round bought.
-    let charge = job.charges.last().filter(|charge| charge.round == job.round);
-    let reused = job.charges.last().filter(|charge| charge.round != job.round).map(|_| 0);
+    let charge = job.result_charge();
+    // Without a charge of its own, the result is one that this job or another one bought before.
+    let reused = (charge.is_none() && !job.charges.is_empty()).then_some(0);
     let billed_seconds = charge.and_then(Charge::amount).or(reused).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
     let without = job.missing_names().map(tracing::field::display);
@@ -90,8 +92,9 @@ fn seconds(millis: u64) -> f64 {
 fn after_failure(job: &Job) -> String {
     let id = job.id;
     let cost = if job.stage.retry_buys() { ", with another purchase" } else { "" };
+    let row = unless_corrected(job);
     format!(
-        "nothing by itself; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` acknowledges the \
+        "nothing by itself{row}; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` acknowledges the \
          failure"
     )
 }

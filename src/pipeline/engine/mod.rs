@@ -208,6 +208,8 @@ pub struct Tally {
     pub done: u64,
     /// How many of the done jobs lack something that was requested or could not be read.
     pub incomplete: u64,
+    /// How many of the incomplete jobs lack nothing that was requested: speech was not understood.
+    pub not_understood: u64,
     /// How many of the done jobs have a result that could be read only in part.
     pub unread: u64,
     /// How many of the done jobs have a result that a check warns of.

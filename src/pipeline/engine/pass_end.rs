@@ -6,6 +6,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::domain::time_span::time_span;
 use crate::pipeline::manifest_holds;
 use crate::pipeline::windows;
 use crate::store::contract::{Filter, StoreError};
@@ -130,7 +131,7 @@ impl Engine {
             return None;
         }
         let silent = self.parts().client.silent_for().unwrap_or_default().as_secs();
-        let silent = humantime::format_duration(Duration::from_secs(silent));
+        let silent = time_span(Duration::from_secs(silent));
         Some(self.trouble().unwrap_or_else(|| {
             format!("service `{}` accepts requests but has sent nothing for {silent}", self.service())
         }))

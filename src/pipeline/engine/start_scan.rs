@@ -12,6 +12,7 @@ use crate::domain::count::count;
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
+use crate::domain::time_span::time_span;
 use crate::domain::token::Token;
 use crate::domain::zone::Zone;
 use crate::pipeline::recovery::absence::Witness;
@@ -382,5 +383,5 @@ fn scanned_so_far(ScanProgress { records, back_to }: ScanProgress) -> String {
 
 /// Formats a wait in whole seconds, at least one.
 fn seconds(left: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
+    time_span(Duration::from_secs(left.as_secs() + 1))
 }

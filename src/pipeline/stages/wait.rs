@@ -9,6 +9,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
+use crate::domain::time_span::time_span;
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
@@ -151,7 +152,7 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
     let poll = &context.terms.poll;
     let age = now.duration_since(job.since);
     let reason = if age >= poll.give_up {
-        let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
+        let age = time_span(Duration::from_secs(age.as_secs()));
         let words =
             format!("the transcription is still {status} at the service after {age}; scribed polls rarely from now on");
         if !job.is_parked() && context.log_limit.has_line("stuck", now) {

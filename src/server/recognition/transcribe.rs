@@ -12,6 +12,7 @@ use super::channel_dedup::{ChannelGroups, Parting};
 use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
 use super::turn::TurnSignal;
 use crate::blocking;
+use crate::domain::time_span::time_span;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
@@ -42,7 +43,7 @@ pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the message for a recording that is longer than `limit`.
 pub fn too_long_message(limit: Duration) -> String {
-    let limit = humantime::format_duration(limit);
+    let limit = time_span(limit);
     format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
 }
 

@@ -5,6 +5,7 @@
 use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::time_span::time_span;
 use crate::durable_file::Durability;
 use crate::permission_errors::describe_error;
 use crate::source::filter::builtin::MARKER;
@@ -588,7 +589,7 @@ fn refused(why: String, then: String) -> UnknownFolder {
 
 /// Shows a wait in seconds, rounded up.
 fn shown(left: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
+    time_span(Duration::from_secs(left.as_secs() + 1))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::clock::{Clock, Uptime};
 use crate::config::sections::schedule::Schedule;
 use crate::domain::names::Timestamp;
 use crate::domain::scan_slots::{Cause, ScanTurn};
+use crate::domain::time_span::time_span;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::Mount;
 use crate::source::mount::table;
@@ -157,7 +158,7 @@ impl WatchLoop<'_> {
 
     fn log_share_polling(&self, shares: &[PathBuf]) {
         for share in shares {
-            let (folder, every) = (share.display(), humantime::format_duration(self.poll_interval(Duration::ZERO)));
+            let (folder, every) = (share.display(), time_span(self.poll_interval(Duration::ZERO)));
             let words = "a network mount inside the source does not report changes; scribed scans it every";
             tracing::info!(source = %self.mount.source().name, %folder, "{words} {every}");
         }
@@ -179,7 +180,7 @@ impl WatchLoop<'_> {
             let words = "scribed does not watch the folder; it scans at the times of the cron line only";
             tracing::info!(source = %name, %reason, scan = %line, "{words}");
         } else {
-            let every = humantime::format_duration(self.poll_interval(Duration::ZERO));
+            let every = time_span(self.poll_interval(Duration::ZERO));
             tracing::info!(source = %name, %reason, "scribed does not watch the folder; it scans every {every}");
         }
         *unwatched = Some(reason);

@@ -21,6 +21,10 @@ pub struct JobCounts {
     pub unhandled_incomplete: u64,
     /// How many written jobs lack something that was requested or could not be read ([`Job::is_incomplete`]).
     pub incomplete: u64,
+    /// How many of the incomplete jobs lack nothing that was requested ([`Job::lacks_only_recognition`]).
+    pub not_understood: u64,
+    /// How many of these nobody has acknowledged.
+    pub unhandled_not_understood: u64,
     /// How many jobs have warnings that nobody has acknowledged ([`Job::is_suspect`]).
     pub suspect: u64,
 }
@@ -63,6 +67,8 @@ impl JobCounts {
         self.unhandled_failures += more.unhandled_failures;
         self.unhandled_incomplete += more.unhandled_incomplete;
         self.incomplete += more.incomplete;
+        self.not_understood += more.not_understood;
+        self.unhandled_not_understood += more.unhandled_not_understood;
         self.suspect += more.suspect;
     }
 }

@@ -191,6 +191,12 @@ impl JobIndex {
         if job.is_incomplete() {
             part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
         }
+        if job.lacks_only_recognition() {
+            part.counts.not_understood = part.counts.not_understood.saturating_add_signed(by);
+            let unhandled = if job.is_unhandled_shortfall() { by } else { 0 };
+            let count = &mut part.counts.unhandled_not_understood;
+            *count = count.saturating_add_signed(unhandled);
+        }
         if job.is_suspect() {
             part.counts.suspect = part.counts.suspect.saturating_add_signed(by);
         }

@@ -210,7 +210,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();
-    assert!(left.starts_with("1h") || left.starts_with("59m"), "{said}");
+    assert!(left.starts_with("1 h") || left.starts_with("59 min"), "{said}");
     running.signal(Signal::TERM);
     running.wait();
 }
@@ -290,4 +290,64 @@ fn a_recording_that_was_replaced_waits_for_the_next_scan() {
     bed.drop_in(1, "talk.wav");
     let said = explain(&bed, "inbox/talk.wav");
     assert!(said["next"].as_str().unwrap().contains("the next scan sees that the file has changed"), "{said}");
+}
+
+#[test]
+fn an_edited_output_and_its_recording_name_the_command_that_accepts_it() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "may.csv", "file\na.wav\n");
+    bed.once(0);
+    assert!(explain(&bed, "inbox/a.wav")["facts"].as_array().unwrap().iter().all(|fact| fact["kind"] != "edited"));
+    fs::write(bed.path("inbox/a.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nother words\n").unwrap();
+    let output = bed.run(["explain", "inbox/a.en.srt"]).stdout;
+    let path = bed.path("inbox/a.en.srt").display().to_string();
+    assert!(output.contains("an edited output") && output.contains(&format!("`scribed accept {path}`")), "{output}");
+    let recording = bed.run(["explain", "inbox/a.wav"]).stdout;
+    assert!(recording.contains("a.en.srt is edited: scribed leaves it as it is"), "{recording}");
+    assert!(recording.contains("makes it the text of the job"), "{recording}");
+}
+
+#[test]
+fn a_manifest_is_named_with_its_source_its_rows_and_its_receipt() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "may.csv", "file\na.wav\nftp://h.example/b.wav\n");
+    let before = explain(&bed, "inbox/may.csv");
+    assert_eq!(before["words"], "the manifest of the source lists: 2 rows, 1 wrong; it has no receipt yet", "{before}");
+    bed.once(1);
+    let told = bed.run(["explain", "inbox/may.csv"]).stdout;
+    let receipt = bed.path("inbox/may.csv.receipt.csv").display().to_string();
+    assert!(told.contains(&format!("its receipt is {receipt}")) && !told.contains("ignored"), "{told}");
+}
+
+#[test]
+fn a_failed_row_says_that_a_corrected_one_goes_on() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "may.csv", format!("file,sha256\na.wav,{}\n", "0".repeat(64)));
+    let ran = bed.run(["once"]);
+    let words = "unless you correct row 2 of may.csv (then the job starts again without a command)";
+    assert!(ran.code == 1 && ran.stderr.contains(words), "{ran:?}");
+    let said = explain(&bed, "inbox/a.wav");
+    assert!(said["next"].as_str().unwrap().contains(words), "{said}");
+    manifests::write(&bed, "may.csv", "file\na.wav\n");
+    bed.once(0);
+    assert_eq!(bed.jobs()["a.wav"]["stage"], "written", "and it does");
+}
+
+#[test]
+fn a_receipt_says_that_the_window_is_closed() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "submit = { from = \"0 3 1 1 *\", for = \"1h\" }");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "may.csv", "file\na.wav\n");
+    bed.once(0);
+    let row = &manifests::receipt(&bed, "may.csv.receipt.csv")[0];
+    assert_eq!(bed.jobs()["a.wav"]["reason"], row["scribed_reason"].as_str());
+    assert!(row["scribed_reason"].starts_with("the source's window is closed until "), "{row:?}");
+    assert_eq!(row["scribed_fault"], "window");
 }

@@ -139,9 +139,74 @@ fn a_row_keeps_the_job_of_a_vanished_file_until_it_is_removed() {
     bed.once(0);
     fs::remove_file(bed.path("inbox/a.wav")).unwrap();
     let kept = bed.run(["forget", "--vanished"]);
-    assert!(kept.stdout.contains("its manifest may.csv names it: remove the row"), "{kept:?}");
+    assert!(kept.stdout.contains("row 2 of may.csv names it: remove the row"), "{kept:?}");
     manifests::write(&bed, "may.csv", "file\nb.wav\n");
     let ran = bed.run(["forget", "--vanished", "--json"]);
     assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{ran:?}");
     assert_eq!(bed.jobs().into_keys().collect::<Vec<_>>(), ["b.wav"]);
+}
+
+fn job_with(bed: &Bed, end: &str) -> (String, String) {
+    let jobs = bed.jobs();
+    let (name, row) = jobs.iter().find(|(name, _)| name.contains(end)).unwrap_or_else(|| panic!("no {end}: {jobs:?}"));
+    (name.clone(), row["id"].to_string())
+}
+
+#[test]
+fn a_job_is_held_only_by_a_row_that_makes_this_job() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "may.csv", "file,language\na.wav,en\na.wav,de\n");
+    bed.once(0);
+    let (other, id) = job_with(&bed, "#may.csv");
+    manifests::write(&bed, "may.csv", "file,language\na.wav,en\n");
+    let held = bed.run(["forget", "lists/a.wav"]);
+    assert!(held.code == 1 && held.stderr.contains("row 2 of may.csv requests it"), "{held:?}");
+    let ran = bed.run(["forget", &id, "--json"]);
+    assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{other}: {ran:?}");
+    bed.once(0);
+    assert_eq!(bed.jobs().into_keys().collect::<Vec<_>>(), ["a.wav"]);
+    assert_eq!(bought(&stub), 2);
+}
+
+#[test]
+fn a_row_with_a_job_of_its_own_keeps_it_when_the_first_job_of_its_recording_is_forgotten() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    manifests::write(&bed, "april.csv", "file\na.wav\n");
+    bed.once(0);
+    manifests::write(&bed, "may.csv", "file,language\na.wav,de\n");
+    bed.once(0);
+    let (name, _) = job_with(&bed, "#may.csv");
+    fs::remove_file(bed.path("inbox/april.csv")).unwrap();
+    let ran = bed.run(["forget", "lists/a.wav", "--json"]);
+    assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{ran:?}");
+    manifests::write(&bed, "may.csv", "file,language,note\na.wav,de,read again\n");
+    bed.once(0);
+    assert_eq!(bed.jobs().into_keys().collect::<Vec<_>>(), [name]);
+    assert_eq!(bought(&stub), 2);
+}
+
+#[test]
+fn a_job_without_its_row_is_forgotten_though_its_recording_exists() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    fs::create_dir(bed.path("elsewhere")).unwrap();
+    fs::rename(bed.drop_in(1, "b.wav"), bed.path("elsewhere/b.wav")).unwrap();
+    manifests::write(&bed, "may.csv", "file\na.wav\n../elsewhere/b.wav\n");
+    bed.once(1);
+    let outside = job_with(&bed, "b.wav").1;
+    assert_eq!(bed.run(["cancel", &outside]).code, 0);
+    let held = bed.run(["forget", &outside]);
+    assert!(held.code == 1 && held.stderr.contains("row 3 of may.csv requests it"), "{held:?}");
+    manifests::write(&bed, "may.csv", "file\n");
+    for wanted in [outside.as_str(), "lists/a.wav"] {
+        let ran = bed.run(["forget", wanted, "--json"]);
+        assert_eq!((ran.code, forgotten(&ran)), (0, 1), "{wanted}: {ran:?}");
+    }
+    bed.once(0);
+    assert_eq!((total(&bed), bought(&stub)), (0, 1));
 }

@@ -405,7 +405,7 @@ fn a_daemon_that_hangs_is_told_of_soon() {
     running.signal(Signal::STOP);
     let asked = run(&bed, &["status"]);
     assert_eq!(asked.code, 4, "{asked:?}");
-    assert!(asked.stderr.contains("did not answer within 5s"), "{asked:?}");
+    assert!(asked.stderr.contains("did not answer within 5 s"), "{asked:?}");
     running.signal(Signal::CONT);
     stop(running);
 }

@@ -2,8 +2,8 @@
 
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
-use crate::support::stub::{Endpoint, Stub};
-use serde_json::Value;
+use crate::support::stub::{Act, Endpoint, Stub};
+use serde_json::{Value, json};
 use std::fs;
 
 fn written(stub: &Stub) -> Bed {
@@ -57,6 +57,55 @@ fn an_accepted_text_makes_the_other_outputs_and_no_later_result_replaces_it() {
     assert!(!read(&bed, "talk.wav.en.txt").contains("really"), "the new result");
     let ran = bed.run(["render", "--prune", "--json"]);
     assert_eq!((ran.code, read(&bed, "talk.en.txt")), (0, text), "{ran:?}");
+}
+
+/// Every recording is a voice that nobody understands, and nothing says who spoke.
+fn not_understood(record: &mut Value) {
+    let message = "speech was not understood from 00:00:00 to 00:00:02";
+    let error = json!({ "status_code": 422, "exception": "LowConfidence", "message": message });
+    let failed = json!({ "status_code": 500, "exception": "Failure", "message": "too many speakers" });
+    record["result"]["diarization"] = json!({ "success": false, "is_empty": true, "error": failed, "results": null });
+    record["result"]["recognition"] = json!({ "success": false, "is_empty": false, "error": error });
+}
+
+fn not_understood_stub() -> Stub {
+    Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(not_understood),
+        _ => Act::Well,
+    })
+}
+
+#[test]
+fn an_accepted_text_leaves_what_was_acknowledged_and_answers_what_was_not_understood() {
+    let stub = not_understood_stub();
+    let template = "[template.who]\ndiarization = true";
+    let bed = Config::of(&stub).section(template).inbox("template = \"who\"").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(1);
+    let reason = || bed.jobs()["talk.wav"]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason(), "written, without: diarization; speech was not understood");
+    assert_eq!(bed.run(["acknowledge", "--incomplete"]).code, 0);
+    bed.once(0);
+    let text = read(&bed, "talk.en.txt").replace("said", "really said");
+    fs::write(bed.path("inbox/talk.en.txt"), &text).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    bed.once(0);
+    assert_eq!(reason(), "written, without: diarization (acknowledged)");
+    assert_eq!(bed.run(["render", "--json"]).last_object()["replaced"], 3);
+    bed.once(0);
+    let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
+    let line = "  speech   not understood: from 00:00:00 to 00:00:02; the accepted text says what was said";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
+    accept(&bed, &["--undo", "inbox/talk.en.txt"]);
+    bed.once(0);
+    assert_eq!(reason(), "written, without: diarization; speech was not understood (acknowledged)");
+    assert_eq!(bought(&stub), 1);
+    // A changed file counts again.
+    fs::write(bed.path("inbox/talk.wav"), "other").unwrap();
+    bed.once(0);
+    assert_eq!(bed.run(["retry", "inbox/talk.wav"]).code, 0, "it is not held any longer");
+    bed.once(1);
+    assert!(reason().ends_with("speech was not understood"), "{}", reason());
 }
 
 #[test]

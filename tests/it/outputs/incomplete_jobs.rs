@@ -49,6 +49,54 @@ fn some_of_bad(asked: &Asked<'_>, _book: &mut Book) -> Act {
     }
 }
 
+fn not_understood(record: &mut Value) {
+    all_done(record);
+    let message = "speech was not understood from 00:00:00 to 00:00:02";
+    let error = json!({ "status_code": 422, "exception": "LowConfidence", "message": message });
+    record["result"]["recognition"] = json!({ "success": false, "is_empty": false, "error": error });
+}
+
+#[test]
+fn speech_that_was_not_understood_is_nothing_that_somebody_requested() {
+    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+        (Endpoint::Read, "bad.wav") => Act::Change(not_understood),
+        (Endpoint::Read, _) => Act::Change(all_done),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    let ran = bed.run(["once"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for line in [
+        "  in 1 of those done speech was not understood",
+        "  in 1 job speech was not understood (scribed jobs --incomplete)",
+    ] {
+        assert!(ran.stdout.lines().any(|said| said == line), "{line}: {ran:?}");
+    }
+    let words = "written, speech was not understood";
+    let listed = bed.run(["jobs", "--incomplete"]).stdout;
+    let outcomes = "[done: diarization, summarization, translation de, translation fr; speech was not understood: from \
+        00:00:00 to 00:00:02]";
+    assert!(listed.lines().any(|line| line.ends_with(&format!("{words} {outcomes}"))), "{listed}");
+    let checked = bed.run(["status", "--check"]).stdout;
+    assert!(checked.contains("in 1 job speech was not understood") && checked.contains("incomplete=1;0"), "{checked}");
+    assert!(bed.run(["status"]).stdout.contains("in 1 of these speech was not understood: scribed jobs --incomplete"));
+    let shown = bed.run(["show", "1"]).stdout;
+    assert!(shown.contains("  speech   not understood: from 00:00:00 to 00:00:02\n"), "{shown}");
+    let said = [&ran.stdout, &listed, &checked, &shown].map(String::as_str).concat();
+    assert!(!said.contains("lack something that was requested") && !said.contains("without: recognition"), "{said}");
+    let json = bed.run(["status", "--json"]).last_object();
+    assert_eq!((&json["incomplete"], &json["not_understood"]), (&json!(1), &json!(1)));
+    assert_eq!(bed.jobs()["bad.wav"]["missing"][0]["enrichment"], "recognition", "the fields stay");
+    assert_eq!(bed.run(["acknowledge", "--incomplete"]).code, 0);
+    let known = "in 1 of these speech was not understood (1 acknowledged): scribed jobs --incomplete";
+    assert!(bed.run(["status"]).stdout.contains(known));
+    bed.once(0);
+    // What a person accepted as the text answers it.
+    assert_eq!(bed.run(["accept", "inbox/bad.en.txt"]).code, 0);
+    let json = bed.run(["status", "--json"]).last_object();
+    assert_eq!((&json["incomplete"], &bed.jobs()["bad.wav"]["reason"]), (&json!(0), &json!("done")));
+}
+
 const WITHOUT: &str = "written, without: diarization, translation fr";
 
 #[test]

@@ -256,7 +256,7 @@ async fn a_lost_connection_of_a_create_is_unknown() {
 async fn a_create_that_hangs_is_unknown_in_time() {
     let begun = Instant::now();
     for step in [Step::Hang, Step::HangAtHead] {
-        assert!(unknown(step).await.words.contains("gave no complete answer within 600ms"));
+        assert!(unknown(step).await.words.contains("gave no complete answer within 600 ms"));
     }
     let slow = http(201, "", r#"{"id":"a"}"#);
     unknown(Step::Drip(slow, Duration::from_millis(100))).await;
@@ -315,7 +315,7 @@ async fn a_create_whose_intent_grew_old_is_held_back() {
     match client.create(CreatePermit::come(), request()).await {
         Creation::NotAccepted(fault) => {
             assert_eq!(fault.kind, FaultKind::Unreachable);
-            assert!(fault.words.contains("could not leave within 5s"), "{}", fault.words);
+            assert!(fault.words.contains("could not leave within 5 s"), "{}", fault.words);
         }
         other => panic!("{other:?}"),
     }
@@ -581,7 +581,7 @@ async fn faults_of_a_read() {
         (json(502, ""), FaultKind::Broken, "answered 502 (Bad Gateway) with an empty body"),
         (Step::AnswerAndClose(cut), FaultKind::Broken, "incomplete"),
         (Step::ResetAtOnce, FaultKind::Broken, "closed the connection"),
-        (Step::Hang, FaultKind::Broken, "gave no answer within 300ms"),
+        (Step::Hang, FaultKind::Broken, "gave no answer within 300 ms"),
         (Step::Drip(http(200, "", "{}"), Duration::from_millis(90)), FaultKind::Broken, "gave no answer within"),
         (json(401, r#"{"message":"no key"}"#), FaultKind::Barred { status: 401 }, "check `key`"),
         (json(400, ""), FaultKind::Refused { status: 400 }, "answered 400"),

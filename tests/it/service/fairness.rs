@@ -188,7 +188,7 @@ async fn a_recording_that_is_too_long_is_refused_by_its_header() {
     let (status, body) = uploaded(&service, KEY, flac).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
     let words = body["message"].as_str().unwrap();
-    assert!(words.contains("longer than 1day") && words.contains("length_limit"), "{words}");
+    assert!(words.contains("longer than 1 day") && words.contains("length_limit"), "{words}");
     let (status, body) = uploaded(&service, KEY, long_flac(23 * 3600, true)).await;
     assert_eq!(status, StatusCode::OK, "{body}");
 }
@@ -203,7 +203,7 @@ async fn a_recording_that_hides_its_length_is_ended_where_it_becomes_too_long() 
     let record = service.ended(&id).await;
     assert_eq!((&record["status"], &record["error_code"]), (&json!("error"), &json!(422)), "{record}");
     let words = record["post_session_metadata"]["error"].as_str().unwrap();
-    assert!(words.contains("longer than 1m") && words.contains("length_limit"), "{words}");
+    assert!(words.contains("longer than 1 min") && words.contains("length_limit"), "{words}");
 }
 
 /// Days of silence are decoded as fast as they come, and keep nobody else waiting.

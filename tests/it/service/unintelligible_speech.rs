@@ -116,5 +116,5 @@ fn a_job_whose_speech_was_not_understood_is_named() {
     let row = &bed.jobs()["talk.wav"];
     assert_eq!((&row["stage"], &row["missing"][0]["enrichment"]), (&json!("written"), &json!("recognition")), "{row}");
     assert!(row["missing"][0]["words"].as_str().unwrap().contains("was not understood"), "{row}");
-    assert!(bed.run(["jobs"]).stdout.contains("written, without: recognition"));
+    assert!(bed.run(["jobs"]).stdout.contains("written, speech was not understood"));
 }

@@ -294,7 +294,7 @@ fn a_file_that_promises_more_than_is_there_waits_and_goes_on_when_it_is_whole() 
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({"hold": 1})), "{summary}");
     let reason = bed.jobs()["cut.wav"]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("its header promises") && reason.contains("has not changed for 1day"), "{reason}");
+    assert!(reason.contains("its header promises") && reason.contains("has not changed for 1 day"), "{reason}");
     fs::write(bed.path("inbox/cut.wav"), &whole).unwrap();
     assert_eq!(bed.once(0)["audio_seconds"], 1.4);
     assert_eq!(bed.store().bought(), 2);
@@ -316,7 +316,7 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
         said.push_str(&ran.stderr);
         bed.jobs().values().all(|job| job["stage"] == "written" || job["stage"] == "skipped")
     });
-    assert_eq!(said.matches("has not changed for 2s; scribed sends it as it is").count(), 1, "{said}");
+    assert_eq!(said.matches("has not changed for 2 s; scribed sends it as it is").count(), 1, "{said}");
     let jobs = bed.jobs();
     assert_eq!((&jobs["cut.wav"]["stage"], &jobs["sparse.wav"]["stage"]), (&json!("written"), &json!("skipped")));
     assert!(jobs["sparse.wav"]["reason"].as_str().unwrap().contains("holes"));

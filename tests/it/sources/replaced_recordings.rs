@@ -62,7 +62,28 @@ fn what_replaced_a_recording_is_transcribed_when_the_old_content_is_written() {
     eventually("the new content is written", || content(&bed, "talk.en.json") == hash("new content"));
     eventually("that of the copy too", || content(&bed, "copy.en.json") == hash("other content"));
     assert_eq!((accepted(&stub, "talk.wav"), accepted(&stub, "copy.wav")), (2, 1));
+    let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
+    let numbers: Vec<&str> =
+        shown.lines().filter(|line| line.contains("  cost ")).filter_map(|line| line.split(", ").last()).collect();
+    assert_eq!(numbers, ["purchase 1", "purchase 2"], "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("  service ") && line.ends_with(", purchase 2")), "{shown}");
     assert_eq!(bed.outputs().len(), 3 * 4, "{:?}", bed.outputs().keys());
+}
+
+#[test]
+fn a_recording_that_comes_back_as_it_was_is_billed_once() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    let first = bed.run(["once"]);
+    assert!(first.stderr.contains("billed_seconds=1.5 took_seconds="), "{first:?}");
+    fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
+    bed.once(0);
+    replace(&bed, "talk.wav", "talk");
+    let again = bed.run(["once"]);
+    let line = again.stderr.lines().find(|line| line.contains("done")).unwrap_or_else(|| panic!("{again:?}"));
+    assert!(line.contains("billed_seconds=0") && !line.contains("took_seconds"), "{line}");
+    assert_eq!(accepted(&stub, "talk.wav"), 1);
 }
 
 #[test]

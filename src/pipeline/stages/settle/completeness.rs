@@ -7,6 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
+use crate::domain::time_span::time_span;
 use crate::media::header::{Promise, check_declared_length};
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
@@ -17,7 +18,6 @@ use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::source::metadata::file_look::{FileLook, open, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
-use humantime::format_duration;
 use std::io;
 use std::time::Duration;
 
@@ -103,14 +103,14 @@ pub(crate) async fn run(
     if matches!(doubt, Doubt::Holes { .. }) {
         return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Holes }));
     }
-    let held = format_duration(hold);
+    let held = time_span(hold);
     let reason = doubt.words();
     tracing::warn!(job = %job.id, path = %job.key.path, %reason, "the file looks unfinished but has not changed for {held}; scribed sends it as it is");
     Ok(StageOutcome::Step(JobEvent::Settled))
 }
 
 fn what_follows(doubt: &Doubt, hold: Duration) -> String {
-    let held = format_duration(hold);
+    let held = time_span(hold);
     match doubt {
         Doubt::Holes { .. } => format!("scribed checks it again, and skips it once it has not changed for {held}"),
         _ => format!("scribed checks it again, and sends it as it is once it has not changed for {held}"),

@@ -13,6 +13,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::sent_audio::{SentAudio, Track};
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
+use crate::domain::time_span::time_span;
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
@@ -156,7 +157,7 @@ async fn restart(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> R
 }
 
 fn wait_for_quiet(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {
-    let held = humantime::format_duration(hold);
+    let held = time_span(hold);
     let words = format!(
         "the file changed after it was transcribed; scribed sends the new content when the file has not changed for {held}"
     );

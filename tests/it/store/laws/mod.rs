@@ -197,6 +197,9 @@ pub fn counted(jobs: &[Job]) -> JobCounts {
         counts.incomplete += u64::from(job.is_incomplete());
         counts.unhandled_failures += u64::from(job.is_unhandled_failure());
         counts.unhandled_incomplete += u64::from(job.is_unhandled_shortfall());
+        counts.not_understood += u64::from(job.lacks_only_recognition());
+        let is_unhandled = job.lacks_only_recognition() && job.is_unhandled_shortfall();
+        counts.unhandled_not_understood += u64::from(is_unhandled);
         counts.suspect += u64::from(job.is_suspect());
     }
     counts
