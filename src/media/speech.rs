@@ -59,9 +59,14 @@ impl SpeechSearch {
 const WINDOW_FRAMES: usize = 167;
 /// A shorter window is speech if it is loud: there is too little of it to see how its level changes. 1.2 s.
 const LEAST_FRAMES: usize = 40;
-/// How many decibels the levels of the frames of speech spread at least: people pause between syllables and words, most
-/// music does not.
+/// From this spread of the levels of its frames on, in decibels, a window may be speech: people pause between syllables
+/// and words, most music does not.
 const LEAST_SPREAD: f32 = 7.5;
+/// As [`LEAST_SPREAD`] where the levels change as fast as those of syllables: fluent reading has few pauses.
+const LEAST_SPREAD_OF_SYLLABLES: f32 = 5.5;
+/// How many decibels the levels of two frames of syllables in a row differ at least, in the mean: a melody changes more
+/// slowly.
+const LEAST_CHANGE: f32 = 3.2;
 /// How many decibels the levels of two frames of speech in a row differ at most, in the mean: drums differ more.
 const MOST_CHANGE: f32 = 9.5;
 
@@ -91,7 +96,8 @@ fn is_speech(levels: &[f32]) -> bool {
     let mean = levels.iter().sum::<f32>() / count;
     let spread = (levels.iter().map(|level| (level - mean).powi(2)).sum::<f32>() / count).sqrt();
     let change = levels.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum::<f32>() / (count - 1.0);
-    spread >= LEAST_SPREAD && change <= MOST_CHANGE
+    let is_like_syllables = spread >= LEAST_SPREAD_OF_SYLLABLES && change >= LEAST_CHANGE;
+    (spread >= LEAST_SPREAD || is_like_syllables) && change <= MOST_CHANGE
 }
 
 fn seconds(samples: u64) -> f64 {
@@ -127,6 +133,17 @@ mod tests {
 
     fn total(found: &FoundSpeech) -> f64 {
         found.spans.iter().map(|span| span.end - span.start).sum()
+    }
+
+    /// A reader who makes no pause, and a melody whose notes are as loud and as soft, but longer.
+    #[test]
+    fn fluent_syllables_are_speech_and_slow_notes_are_none() {
+        let waves = |each_second: f64| {
+            let envelope = move |time: f64| 0.1 + 0.9 * (std::f64::consts::PI * time * each_second).sin().powi(2);
+            found(&[vec![0; 2 * RATE], tone(10, envelope), vec![0; 2 * RATE]].concat())
+        };
+        assert!(total(&waves(5.0)) > 8.0, "{:?}", waves(5.0));
+        assert_eq!(waves(1.0).spans, []);
     }
 
     #[test]
