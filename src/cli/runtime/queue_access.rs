@@ -81,7 +81,9 @@ impl QueueAccess {
 
 /// Returns the error for an answer that does not belong to the request.
 pub fn protocol_mismatch() -> CommandError {
-    CommandError::Service("the daemon gave an unexpected answer; restart it with this release".to_owned())
+    CommandError::Service(
+        "the scribed process that has the queue gave an unexpected answer; restart it with this release".to_owned(),
+    )
 }
 
 /// Parses a job number, the path of a recording, or a name as `scribed jobs` shows it.

@@ -170,7 +170,7 @@ fn the_summary_names_what_is_missing() {
     let told = bed(&stub).run(["once"]).stdout;
     let lines = [
         "2 done, 0 failed",
-        "  1 of those done are incomplete:",
+        "  1 of those done is incomplete:",
         "    1 written, without: diarization",
         "    1 written, without: translation fr",
         "exit code 1:",

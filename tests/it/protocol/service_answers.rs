@@ -195,7 +195,7 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     let ran = bed.run(["once"]);
     let why = "written, not readable in the service's answer: languages, utterances.start";
     for line in [
-        "  1 of those done are incomplete:",
+        "  1 of those done is incomplete:",
         "    1 written, but a part of the answer could not be read",
         "  1 job is incomplete: its outputs lack something that was requested (scribed jobs --incomplete)",
     ] {
