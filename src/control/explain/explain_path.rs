@@ -10,10 +10,12 @@ use crate::control::media_address::MediaAddress;
 use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Explained, FactKind, JobFact, PathRole};
+use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
+use crate::output::accepted::is_acceptable;
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
@@ -166,7 +168,16 @@ async fn own_output_message(
             format!("ignored: its name matches the outputs of {of}, but scribed did not write it and does not touch it")
         }
     };
-    Ok((words, format!("nothing; `scribed accept {place}` makes it the text of {of}")))
+    let next = match may_be_text(&key.path) {
+        true => format!("nothing; `scribed accept {place}` makes it the text of {of}"),
+        false => next_after_rule(&Rule::OurOutput).to_owned(),
+    };
+    Ok((words, next))
+}
+
+/// Whether a file of this name can be accepted as the text of its recording.
+fn may_be_text(path: &RelPath) -> bool {
+    Format::of_name(&path.lossy()).is_some_and(is_acceptable)
 }
 
 /// Says of each edited output of a job that it is edited, and how it becomes the text of the job.
@@ -174,8 +185,8 @@ async fn edited_facts(handler: &CommandHandler, job: &Job) -> Vec<JobFact> {
     let edited = edited_of(handler, job).await.map(|(_, paths)| paths).unwrap_or_default();
     let fact = |path: &RelPath| {
         let words = format!("its output {path} is edited: scribed leaves it as it is");
-        let fix = format!("`scribed accept {path}` makes it the text of the job");
-        JobFact { holds: false, ..blocking_fact(FactKind::Edited, words, Some(&fix)) }
+        let fix = may_be_text(path).then(|| format!("`scribed accept {path}` makes it the text of the job"));
+        JobFact { holds: false, ..blocking_fact(FactKind::Edited, words, fix.as_deref()) }
     };
     edited.iter().map(fact).collect()
 }

@@ -213,7 +213,7 @@ impl SourceManifests {
         };
         let source = &self.mount.source().name;
         let own = context.store.find(&own_key(source, row)).await?;
-        let is_forgotten = own.as_ref().is_some_and(|job| job.stage.is_forgotten());
+        let is_own_free = own.is_none();
         let known = own.and_then(|job| job.row);
         let own_name = OwnName::of(known.as_deref(), &row.manifest);
         let key = match assigned.name(source, row, own_name, repeats) {
@@ -221,8 +221,8 @@ impl SourceManifests {
             Name::Repeats(first) => return Ok(RowResult::Repeats(first)),
         };
         let seen = item.seen();
-        let key = match is_forgotten && key == own_key(source, row) {
-            // The job that had the recording's own name was forgotten: a row with another job keeps that job.
+        let key = match is_own_free && key == own_key(source, row) {
+            // Perhaps the job that had the recording's own name was forgotten: a row with another job keeps that job.
             true => job_beside_own_name(context.store, source, row).await?.map_or(key, |job| job.key),
             false => key,
         };
