@@ -99,7 +99,7 @@ pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<Makin
             let row = parse_row(&record, &terms).ok().filter(|_| wrong.is_none());
             let made = match &row {
                 Some(row) => candidates(&source.name, row).map(|key| key.path).to_vec(),
-                None => names(&record, &terms).iter().map(|media| own_path(media)).collect(),
+                None => names(&record, &terms).iter().map(own_path).collect(),
             };
             let place = || format!("row {} of {manifest}", record.number);
             let wanted = made.into_iter().filter(|path| paths.contains(path));
