@@ -69,6 +69,9 @@ const LEAST_SPREAD_OF_SYLLABLES: f32 = 5.5;
 const LEAST_CHANGE: f32 = 3.2;
 /// How many decibels the levels of two frames of speech in a row differ at most, in the mean: drums differ more.
 const MOST_CHANGE: f32 = 9.5;
+/// Levels that are more decibels below the loudest frame count as this: digital silence before a held tone is not a
+/// change as great as many syllables.
+const MOST_RANGE: f32 = 40.0;
 
 /// Returns the parts of a loud segment that change as speech does.
 fn speech_in(segment: &Segment) -> impl Iterator<Item = TimeSpan> {
@@ -93,6 +96,8 @@ fn is_speech(levels: &[f32]) -> bool {
         return !levels.is_empty();
     }
     let count = levels.len() as f32;
+    let floor = levels.iter().copied().fold(f32::MIN, f32::max) - MOST_RANGE;
+    let levels: Vec<f32> = levels.iter().map(|level| level.max(floor)).collect();
     let mean = levels.iter().sum::<f32>() / count;
     let spread = (levels.iter().map(|level| (level - mean).powi(2)).sum::<f32>() / count).sqrt();
     let change = levels.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum::<f32>() / (count - 1.0);
@@ -143,7 +148,7 @@ mod tests {
             found(&[vec![0; 2 * RATE], tone(10, envelope), vec![0; 2 * RATE]].concat())
         };
         assert!(total(&waves(5.0)) > 8.0, "{:?}", waves(5.0));
-        assert_eq!(waves(1.0).spans, []);
+        assert_eq!(waves(1.0).spans, [], "notes");
     }
 
     #[test]

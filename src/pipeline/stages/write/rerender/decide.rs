@@ -134,8 +134,8 @@ pub fn decide(
 type Fit<'a> = &'a dyn Fn(&KnownOutput, &WantedOutput) -> bool;
 
 /// Returns the file of each wanted output, and the files that are of none. Outputs that have a name that they may keep
-/// are assigned first: no other output takes their file. Then come those with the same content, with the same language
-/// in the name, and with the same format.
+/// are assigned first: no other output takes their file. Then come earlier files that have such a name, those with the
+/// same content, with the same language in the name, and with the same format.
 fn assign(
     wanted: &[WantedOutput],
     known: Vec<KnownOutput>,
@@ -143,10 +143,11 @@ fn assign(
 ) -> (Vec<Option<KnownOutput>>, Vec<KnownOutput>) {
     let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
     let mut own: Vec<Option<KnownOutput>> = wanted.iter().map(|_| None).collect();
-    let fits: [Fit<'_>; 5] = [
+    let fits: [Fit<'_>; 6] = [
         &|known, wanted| known.is_current && keeps_name(known, wanted, at),
         // A process that was killed may have published it without recording it as an output.
         &|known, wanted| is_published(known, wanted, at),
+        &|known, wanted| has_best_name(known, wanted, at),
         &|known, wanted| known.is_current && has_format(known, wanted) && known.output.hash == wanted.hash,
         &|known, wanted| known.is_current && has_format(known, wanted) && has_language(known, wanted),
         &|known, wanted| known.is_current && has_format(known, wanted) && !wanted.kind.is_translation,
@@ -186,6 +187,12 @@ fn keeps_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) 
 /// Whether the file is the wanted one already.
 fn is_published(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
     known.state == FileState::Ours(wanted.hash) && !known.is_shared && keeps_name(known, wanted, at)
+}
+
+/// Whether an earlier version of the wanted file, which nobody edited, has the name that is best for it.
+fn has_best_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
+    let is_ours = matches!(known.state, FileState::Ours(_)) && !known.is_shared && !known.is_accepted;
+    is_ours && known.output.at.as_ref() == at && wanted.names.first().is_some_and(|wanted| wanted == name(known))
 }
 
 fn has_format(known: &KnownOutput, wanted: &WantedOutput) -> bool {

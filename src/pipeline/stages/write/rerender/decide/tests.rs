@@ -78,6 +78,24 @@ fn what_a_killed_process_published_is_the_output() {
 }
 
 #[test]
+fn an_earlier_version_that_has_the_best_name_is_replaced_by_what_another_name_has() {
+    let earlier = |known| KnownOutput { is_current: false, ..known };
+    let plan = |earlier| {
+        let known = vec![ours("other.srt", "new"), earlier];
+        decide(&srt("new"), known, None, RenderOptions::default())
+    };
+    let replacing = plan(earlier(ours("talk.srt", "old")));
+    assert!(matches!(&replacing.actions[..], [Action::Replace(output)] if output.name.lossy() == "talk.srt"));
+    assert_eq!(replacing.rest.iter().map(|(_, fate)| *fate).collect::<Vec<_>>(), [Fate::Remove]);
+    let accepted = KnownOutput { is_accepted: true, ..earlier(ours("talk.srt", "old")) };
+    let shared = KnownOutput { is_shared: true, ..earlier(ours("talk.srt", "old")) };
+    for other in [earlier(ours("talk.wav.srt", "old")), earlier(known("talk.srt", FileState::Edited)), accepted, shared]
+    {
+        assert!(matches!(&plan(other).actions[..], [Action::Move(_)]));
+    }
+}
+
+#[test]
 fn a_newer_version_goes_beside_an_edited_output() {
     let plan = decide(&srt("new"), vec![known("talk.srt", FileState::Edited)], None, RenderOptions::default());
     assert_eq!((plan.actions[0].clone(), plan.rest[0].1), (Action::Write, Fate::Stay));
