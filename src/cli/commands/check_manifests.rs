@@ -134,7 +134,7 @@ fn read_report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> Vec<ManifestR
             let parts = [
                 (count.wrong, "wrong"),
                 (count.held, "waiting for a setting in jobs.toml"),
-                (count.awaited, "waiting for files that do not exist yet"),
+                (count.awaited, "whose file does not exist"),
             ];
             let parts =
                 parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));

@@ -262,10 +262,10 @@ mod tests {
         estimator.add(&unread, kind_of(&unread, &[]).unwrap());
         let lines = [
             "7 jobs to continue",
-            "  5 buy another transcription: 8.00 h of billed audio, price 4.00 and more: 1 are of unknown price",
-            "  1 of these are of unknown length",
-            "  1 are duplicates of these and cost nothing",
-            "  1 read the kept result again and cost nothing",
+            "  5 buy another transcription: 8.00 h of billed audio, price 4.00 and more: 1 is of unknown price",
+            "  1 of these is of unknown length",
+            "  1 is a duplicate of these and costs nothing",
+            "  1 reads the kept result again and costs nothing",
             "  2 of 5 (5.00 h) fit into what is left of the budgets now; the others wait for their budgets",
         ];
         assert_eq!(estimator.lines(), lines);

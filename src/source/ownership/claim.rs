@@ -675,10 +675,10 @@ mod tests {
         assert!(site.look(&second, 10).unwrap_err().why.contains("another installation"));
         assert_eq!(site.look(&first, 910), Ok(ClaimResult::Open), "a sign of life");
         assert!(site.look(&second, 2_000).is_err());
-        assert!(site.look(&second, 4_690).unwrap_err().then.contains("another 11s"), "2,700 s from when it was seen");
+        assert!(site.look(&second, 4_690).unwrap_err().then.contains("another 11 s"), "2,700 s from when it was seen");
         // Another process of it goes on counting; by the clock of another start of the machine nobody does.
         let again = site.works("b");
-        assert!(site.look(&again, 4_695).unwrap_err().then.contains("another 6s"));
+        assert!(site.look(&again, 4_695).unwrap_err().then.contains("another 6 s"));
         let waits = site.look(&again, 4_700).unwrap_err();
         assert_eq!(waits.waits, Some(LAG), "it is taken, and the list is waited for: {waits:?}");
         assert_eq!(site.owner().run, again.installation.run);

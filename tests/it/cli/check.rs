@@ -32,7 +32,7 @@ fn check_reads_manifests_and_names_rows_and_columns() {
     assert!(warned, "{shown}");
     write(&bed, "a.wav", "a");
     write(&bed, "good.csv", "file,language\na.wav,en\nlater.wav,\n");
-    assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 waiting for files that do not exist yet");
+    assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 whose file does not exist");
     write(&bed, "good.csv", "file,langauge,title\na.wav,en,A\n");
     let shown = bed.run(["check"]);
     let odd = "scribed has no column `langauge`: did you mean `language`?";

@@ -255,7 +255,7 @@ fn where_too_few_folders_may_be_watched_they_are_looked_through() {
     eventually("what comes is found", || bed.jobs().len() == 11);
     let ran = daemon.kill();
     assert_eq!(ran.stderr.matches("max_user_watches").count(), 1, "{ran:?}");
-    assert!(ran.stderr.contains("scribed does not watch the folder; it scans every 1s"), "{ran:?}");
+    assert!(ran.stderr.contains("scribed does not watch the folder; it scans every 1 s"), "{ran:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::decide::{FileState, KnownOutput};
 use crate::blocking::blocking;
+use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
@@ -54,10 +55,29 @@ pub async fn look(mount: &Arc<Mount>, job: &Job) -> Vec<KnownOutput> {
 
 /// As [`look`], in a folder of this machine. Blocks.
 pub fn look_in_folder(mount: &Mount, job: &Job) -> Vec<KnownOutput> {
-    let named = named(job);
-    named
-        .map(|(output, is_current)| known_output(job, output, is_current, hash(&path_of(mount, job, output))))
-        .collect()
+    let known = |(output, is_current)| known_output(job, output, is_current, hash(&path_of(mount, job, output)));
+    follow_renames(named(job).map(known).collect(), &job.placing)
+}
+
+/// Takes a file as the output that is missing under its old name, if a process may have been killed after it had renamed
+/// the output and before it recorded that. `placing` are the contents that were about to get a name.
+fn follow_renames(mut known: Vec<KnownOutput>, placing: &[Hash]) -> Vec<KnownOutput> {
+    for at in 0..known.len() {
+        let Output { name, hash, at: folder } = known[at].output.clone();
+        if !known[at].is_current || known[at].state != FileState::Missing || !placing.contains(&hash) {
+            continue;
+        }
+        let format = Format::of_name(&name.lossy());
+        let is_it = |file: &KnownOutput| {
+            let is_alike = file.output.at == folder && Format::of_name(&file.output.name.lossy()) == format;
+            !file.is_current && file.state == FileState::Ours(hash) && is_alike
+        };
+        if let Some(renamed) = known.iter().position(is_it) {
+            known[at].is_current = false;
+            known[renamed].is_current = true;
+        }
+    }
+    known
 }
 
 fn named(job: &Job) -> impl Iterator<Item = (&Output, bool)> {
@@ -81,5 +101,35 @@ pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
             io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => FileState::Edited,
             _ => FileState::Unreadable,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(name: &str, content: &str, is_current: bool, is_there: bool) -> KnownOutput {
+        let hash = Hash::of(content.as_bytes());
+        let state = if is_there { FileState::Ours(hash) } else { FileState::Missing };
+        let output = Output { name: RelPath::new(name), hash, at: None };
+        KnownOutput { output, state, is_current, is_accepted: false, is_shared: false }
+    }
+
+    fn current(known: Vec<KnownOutput>, placing: &[&str]) -> Vec<String> {
+        let placing: Vec<Hash> = placing.iter().map(|content| Hash::of(content.as_bytes())).collect();
+        let known = follow_renames(known, &placing).into_iter().filter(|known| known.is_current);
+        known.map(|known| known.output.name.lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn an_output_that_a_killed_process_renamed_is_known_by_its_new_name() {
+        let text = known("talk.en.txt", "a", true, false);
+        let renamed = known("talk.txt", "a", false, true);
+        assert_eq!(current(vec![text.clone(), renamed.clone()], &["a"]), ["talk.txt"]);
+        assert_eq!(current(vec![text.clone(), renamed.clone()], &[]), ["talk.en.txt"], "a person removed it");
+        assert_eq!(current(vec![text.clone(), known("talk.txt", "b", false, true)], &["a", "b"]), ["talk.en.txt"]);
+        assert_eq!(current(vec![text, known("talk.md", "a", false, true)], &["a"]), ["talk.en.txt"]);
+        let there = known("talk.en.txt", "a", true, true);
+        assert_eq!(current(vec![there, renamed], &["a"]), ["talk.en.txt"]);
     }
 }
