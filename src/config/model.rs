@@ -12,6 +12,7 @@ use crate::backpressure::poll_schedule::Poll;
 use crate::captions::CaptionRules;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
+use crate::domain::manifest_row::UsedColumns;
 use crate::domain::names::{Hash, ServiceName, SourceName};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::routing::ServiceRouting;
@@ -358,6 +359,14 @@ impl Source {
     /// Whether only a part of each recording's sound is sent.
     pub fn has_track_selection(&self) -> bool {
         self.track.is_some() || self.channels.is_some()
+    }
+
+    /// Returns the free columns of manifests that a request or the name of an output may be made of: a row may choose any
+    /// template.
+    pub fn used_columns(&self) -> UsedColumns {
+        let names = self.name_as.variables();
+        let templates = self.shared.templates.values().chain([&self.template]);
+        UsedColumns::of(templates.flat_map(Template::variables).chain(names.iter().map(String::as_str)))
     }
 }
 

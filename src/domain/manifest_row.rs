@@ -7,7 +7,8 @@ use super::names::Timestamp;
 use super::path::RelPath;
 use super::remote_url::RemoteUrl;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a row of a manifest says about one recording. It is stored with the job and applies until the row is edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,48 @@ pub struct ManifestRow {
     /// again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Known of a row that was just read from its manifest.
+    #[serde(skip)]
+    pub used: UsedColumns,
+}
+
+/// Which free columns a request or an output's name is made of; the others are notes.
+#[derive(Debug, Clone, Default)]
+pub enum UsedColumns {
+    /// Perhaps each of them.
+    #[default]
+    All,
+    /// Those of these names.
+    Only(Arc<BTreeSet<String>>),
+}
+
+/// It is no content of a row: rows that differ in it alone are equal.
+impl PartialEq for UsedColumns {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for UsedColumns {}
+
+impl UsedColumns {
+    /// Collects the columns of these variables of templates: `row.title`, or `row` for all.
+    pub fn of<'n>(variables: impl IntoIterator<Item = &'n str>) -> Self {
+        let of_rows = variables.into_iter().filter_map(|name| match name.split_once('.') {
+            Some(("row", column)) => Some(column.split('.').next()),
+            None if name == "row" => Some(None),
+            _ => None,
+        });
+        let named: Option<BTreeSet<String>> = of_rows.map(|column| column.map(str::to_owned)).collect();
+        named.map_or(Self::All, |named| Self::Only(Arc::new(named)))
+    }
+
+    fn contain(&self, column: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(named) => named.contains(column),
+        }
+    }
 }
 
 /// The recording that a row names.
@@ -103,6 +146,7 @@ impl ManifestRow {
             billed: None,
             columns: BTreeMap::new(),
             lost: false,
+            used: UsedColumns::All,
         }
     }
 
@@ -150,10 +194,15 @@ impl ManifestRow {
         (seen == RowSight::Nothing).then(|| self.awaiting_file_fault(now))
     }
 
-    /// Whether both rows request the same. The row's number, its priority, its checksum and its billed amount do not
-    /// change the transcription or its outputs, so they do not count.
+    /// Whether both rows request the same. The row's number, its priority, its checksum, its billed amount and its notes
+    /// do not change the transcription or its outputs, so they do not count.
     pub fn requests_same_as(&self, other: &Self) -> bool {
-        let relevant = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
+        let counts = |column: &str| self.used.contain(column) && other.used.contain(column);
+        let relevant = |row: &Self| {
+            let mut row = Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
+            row.columns.retain(|column, _| counts(column));
+            row
+        };
         relevant(self) == relevant(other)
     }
 }
@@ -169,4 +218,29 @@ pub fn unless_corrected(job: &Job) -> String {
 
 fn is_zero(priority: &i32) -> bool {
     *priority == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[(&str, &str)], variables: &[&str]) -> ManifestRow {
+        let columns = cells.iter().map(|(column, text)| ((*column).to_owned(), (*text).to_owned())).collect();
+        let used = UsedColumns::of(variables.iter().copied());
+        let media = RowMedia::File(RelPath::new("talk.wav"));
+        ManifestRow { columns, used, ..ManifestRow::minimal(RelPath::new("may.csv"), 2, media) }
+    }
+
+    #[test]
+    fn a_note_is_no_part_of_the_request_and_a_column_that_a_template_uses_is() {
+        let variables = ["stem", "row.title", "rowing"];
+        let stored = row(&[("title", "A"), ("note", "x")], &["row"]);
+        let same = |cells: &[(&str, &str)]| stored.requests_same_as(&row(cells, &variables));
+        assert!(same(&[("title", "A"), ("note", "y")]));
+        assert!(same(&[("title", "A")]) && same(&[("title", "A"), ("note", "x"), ("shelf", "7")]));
+        assert!(!same(&[("title", "B"), ("note", "x")]) && !same(&[("note", "x")]));
+        let of_all = row(&[("title", "A"), ("note", "y")], &["row"]);
+        assert!(!stored.requests_same_as(&of_all), "the template prints the whole row");
+        assert!(stored.requests_same_as(&row(&[("title", "B")], &[])), "no template uses any");
+    }
 }

@@ -6,7 +6,7 @@ use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, or_undefin
 use crate::config::load::toml_reader::{ValueError, refusal};
 use crate::domain::format::Format;
 use minijinja::{Environment, Error, context};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +54,11 @@ impl NameTemplate {
         self.player.is_some() || source.contains("stem") || source.contains("name")
     }
 
+    /// Returns the variables that the names are made of.
+    pub fn variables(&self) -> HashSet<String> {
+        names_of(&self.env, NAME)
+    }
+
     /// Returns a text that is equal for templates that give the same names.
     pub fn identity(&self) -> String {
         let source = self.env.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default();
@@ -95,7 +100,7 @@ impl NameTemplate {
 
     /// Checks a template that no sample renders: it must at least use `ext`.
     fn holds_ext(&self) -> Result<(), ValueError> {
-        if names_of(&self.env, NAME).contains("ext") { Ok(()) } else { Err(one_name()) }
+        if self.variables().contains("ext") { Ok(()) } else { Err(one_name()) }
     }
 
     /// Returns the names of a sample's outputs in all formats.

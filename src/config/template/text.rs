@@ -120,6 +120,11 @@ impl Template {
         self.0.value.get(key)
     }
 
+    /// Returns the variables that its parameters use: `stem`, `row.title`.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.names.values().flatten().map(String::as_str)
+    }
+
     /// Whether it uses a variable, such as `media` or `media.duration`.
     pub fn uses(&self, name: &str) -> bool {
         let below = |used: &String| used == name || used.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));

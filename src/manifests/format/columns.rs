@@ -8,7 +8,7 @@ use super::text::Encoding;
 use crate::config::model::Source;
 use crate::domain::checksum::Algorithm;
 use crate::domain::did_you_mean::nearest;
-use crate::domain::manifest_row::{ManifestRow, RowMedia};
+use crate::domain::manifest_row::{ManifestRow, RowMedia, UsedColumns};
 use crate::domain::path::RelPath;
 use crate::domain::stage::AudioAmount;
 use crate::source::path_policy::{Denied, PathPolicy};
@@ -24,6 +24,14 @@ pub struct ColumnContext<'a> {
     pub manifest: &'a RelPath,
     /// The recordings and outputs that rows may name.
     pub policy: &'a PathPolicy<'a>,
+    /// The free columns that count.
+    used: UsedColumns,
+}
+
+impl<'a> ColumnContext<'a> {
+    pub fn new(source: &'a Source, manifest: &'a RelPath, policy: &'a PathPolicy<'a>) -> Self {
+        Self { source, manifest, policy, used: source.used_columns() }
+    }
 }
 
 /// The longest cell of a free column, in bytes: it is stored with the job.
@@ -49,6 +57,7 @@ fn read_row(mut reader: Reader<'_>) -> Result<ManifestRow, Vec<RowError>> {
         ManifestRow::minimal(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
     row.columns = std::mem::take(&mut reader.columns);
+    row.used = terms.used.clone();
     reader.check_combinations(&row);
     if reader.wrong.is_empty() { Ok(row) } else { Err(reader.wrong) }
 }
@@ -300,7 +309,8 @@ mod tests {
 
     fn read(source: &Source, cells: &[(&str, &str)]) -> Result<ManifestRow, Vec<String>> {
         let cells = cells.iter().map(|(name, cell)| (Arc::from(*name), cell.as_bytes().to_vec())).collect();
-        let terms = ColumnContext { source, manifest: &RelPath::new("2024/may.csv"), policy: &PathPolicy::new(source) };
+        let (manifest, policy) = (RelPath::new("2024/may.csv"), PathPolicy::new(source));
+        let terms = ColumnContext::new(source, &manifest, &policy);
         let wrong = |wrong: Vec<RowError>| wrong.iter().map(ToString::to_string).collect();
         parse_row(&RawRow { number: 7, cells, encoding: Encoding::Utf8 }, &terms).map_err(wrong)
     }

@@ -62,7 +62,7 @@ pub fn collect_repeats(
 ) -> Result<(Form, RepeatedRows), String> {
     let (mut gathering, source) = (RepeatCollector::default(), mount.source());
     let policy = PathPolicy::new(source);
-    let terms = ColumnContext { source, manifest, policy: &policy };
+    let terms = ColumnContext::new(source, manifest, &policy);
     let form = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, _| {
         if let Ok(row) = parse_row(&record, &terms) {
             gathering.add(&row);
@@ -85,7 +85,7 @@ pub fn items(
 ) -> Result<Form, String> {
     let source = mount.source();
     let policy = PathPolicy::new(source);
-    let terms = ColumnContext { source, manifest, policy: &policy };
+    let terms = ColumnContext::new(source, manifest, &policy);
     read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         let is_cut = wrong.is_some();
         let order = match (parse_row(&record, &terms), wrong) {

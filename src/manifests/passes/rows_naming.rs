@@ -94,7 +94,7 @@ pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<Makin
     let source = mount.source();
     let (policy, mut making) = (PathPolicy::new(source), Vec::new());
     for (manifest, stamp) in &find(source, mount.disk_at(&RelPath::new(""))).manifests {
-        let terms = ColumnContext { source, manifest, policy: &policy };
+        let terms = ColumnContext::new(source, manifest, &policy);
         read(source, manifest, mount.disk_at(manifest), *stamp, &mut |record, wrong| {
             let row = parse_row(&record, &terms).ok().filter(|_| wrong.is_none());
             let made = match &row {
@@ -113,7 +113,8 @@ pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<Makin
 
 fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
-    let (terms, mut found) = (ColumnContext { source, manifest, policy: &PathPolicy::new(source) }, Vec::new());
+    let (policy, mut found) = (PathPolicy::new(source), Vec::new());
+    let terms = ColumnContext::new(source, manifest, &policy);
     let whole = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         if names(&record, &terms).is_some_and(|media| asked.is(&source.folder, &media)) {
             let order = match (parse_row(&record, &terms), wrong) {

@@ -23,7 +23,7 @@ const BIN: &str = env!("CARGO_BIN_EXE_scribed");
 const SPEECH: &str = "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb";
 
 /// The longest time that a test waits for a condition; after it the test counts as hung.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Where distinct pieces of speech begin: the recording's number and the second.
 const PIECES: [(&str, &str); 8] = [
