@@ -10,6 +10,7 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::control::last_lists;
+use crate::control::last_pass::LastPass;
 use crate::control::transport::protocol::{
     BudgetUse, CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
     ScanStatus, ServiceStatus, Waiting, WindowStatus,
@@ -17,6 +18,7 @@ use crate::control::transport::protocol::{
 use crate::domain::count::{agree, count};
 use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
 use crate::domain::names::SourceName;
+use crate::domain::stage::StageKind;
 use crate::domain::time_span::time_span;
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
@@ -44,7 +46,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
         let away: Vec<SourceName> = status.frozen.iter().map(|frozen| frozen.source.clone()).collect();
         status.manifests = last_lists::load_unchanged(&config, &away);
     }
-    tell(context, &status)?;
+    tell(context, &status, LastPass::load(&config.state).as_ref())?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
     let renderable = renderable(&config, &status);
     if renderable > 0 {
@@ -115,18 +117,12 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
     })
 }
 
-fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
+fn tell(context: &Context, status: &QueueStatus, last: Option<&LastPass>) -> io::Result<()> {
     context.print_line(&count(status.total, "job"))?;
     for (kind, jobs) in status.jobs.iter().filter(|(_, jobs)| **jobs > 0) {
         context.print_line(&format!("  {jobs:>8}  {}", kind.name()))?;
     }
-    if status.unhandled_failures > 0 {
-        let jobs = status.unhandled_failures;
-        let were = agree(jobs, "was", "were");
-        context.print_line(&format!(
-            "{jobs} of these failed and {were} not retried or acknowledged: scribed jobs --failed"
-        ))?;
-    }
+    tell_failed(context, status)?;
     if status.waiting_for_a_person > 0 {
         let jobs = status.waiting_for_a_person;
         let state = agree(jobs, "is stuck, or waits", "are stuck, or wait");
@@ -160,7 +156,34 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
-        None => context.print_line("no daemon runs"),
+        None => context.print_line(&no_daemon_line(context, last)),
+    }
+}
+
+fn no_daemon_line(context: &Context, last: Option<&LastPass>) -> String {
+    let pass = |last: &LastPass| {
+        let at = context.moment(last.ended);
+        format!("; the last pass of `scribed once` ended at {at} with exit code {}", last.exit_code)
+    };
+    format!("no daemon runs{}", last.map(pass).unwrap_or_default())
+}
+
+/// Prints how many jobs failed and how many of them are acknowledged.
+fn tell_failed(context: &Context, status: &QueueStatus) -> io::Result<()> {
+    let unhandled = status.unhandled_failures;
+    if unhandled > 0 {
+        let were = agree(unhandled, "was", "were");
+        context.print_line(&format!(
+            "{unhandled} of these failed and {were} not retried or acknowledged: scribed jobs --failed"
+        ))?;
+    }
+    let failed = status.jobs.get(&StageKind::Failed).copied().unwrap_or_default();
+    match failed.saturating_sub(unhandled) {
+        0 => Ok(()),
+        known => {
+            let were = agree(known, "was", "were");
+            context.print_line(&format!("{known} of these failed and {were} acknowledged"))
+        }
     }
 }
 

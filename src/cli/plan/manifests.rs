@@ -40,12 +40,14 @@ pub struct ManifestTotals {
     pub sent: u64,
     /// Rows whose recordings are duplicates: they share a purchase that was made, or would be made, for another one.
     pub copies: u64,
+    /// Rows whose recordings are longer than a budget ever allows.
+    pub unfit: u64,
 }
 
 impl ManifestTotals {
     /// Returns the totals of a manifest of which nothing is read yet.
     pub fn new(source: SourceName, manifest: RelPath) -> Self {
-        let (rows, wrong, failing, held, repeated, awaited, done, sent, copies) = Default::default();
+        let (rows, wrong, failing, held, repeated, awaited, done, sent, copies, unfit) = Default::default();
         let encoding = Encoding::Utf8;
         Self {
             source,
@@ -61,13 +63,14 @@ impl ManifestTotals {
             done,
             sent,
             copies,
+            unfit,
         }
     }
 
     /// Returns the number of all other rows: those that are skipped, held, or at the service.
     fn other(&self) -> u64 {
         let to_fix = self.wrong + self.failing + self.held;
-        let counted = [to_fix, self.repeated, self.awaited, self.done, self.sent, self.copies];
+        let counted = [to_fix, self.repeated, self.awaited, self.done, self.sent, self.copies, self.unfit];
         self.rows.saturating_sub(counted.iter().sum())
     }
 
@@ -76,7 +79,7 @@ impl ManifestTotals {
             "source": self.source, "manifest": self.manifest.lossy(), "problem": self.problem, "rows": self.rows,
             "encoding": self.encoding.name(),
             "sent": self.sent, "copies": self.copies, "other": self.other(), "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
-            "wrong": self.wrong, "failing": self.failing, "not_allowed": self.held,
+            "wrong": self.wrong, "failing": self.failing, "not_allowed": self.held, "longer_than_a_budget": self.unfit,
         })
     }
 
@@ -97,6 +100,10 @@ impl ManifestTotals {
             (self.repeated, agree(self.repeated, "repeats another row", "repeat another row")),
             (self.wrong, agree(self.wrong, "is wrong and orders nothing", "are wrong and order nothing")),
             (self.failing, "would fail"),
+            (
+                self.unfit,
+                agree(self.unfit, "is longer than a budget ever allows", "are longer than a budget ever allows"),
+            ),
             (self.held, agree(self.held, "waits for a setting in jobs.toml", "wait for a setting in jobs.toml")),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));

@@ -310,7 +310,8 @@ fn a_manifest_that_is_gone_is_named_until_it_is_back_or_its_jobs_are_acknowledge
     eventually("the row's job ends", || bed.run(["status", "--json"]).last_object()["jobs"]["skipped"] == 1);
     let told = bed.run(["acknowledge", "--manifest", "a.csv"]);
     assert!(told.code == 0 && told.stdout.contains("2 acknowledged"), "{told:?}");
-    assert_eq!(check(&bed).0, 0);
+    let (code, line) = check(&bed);
+    assert_eq!(code, 0, "{line}");
     stop(running);
     assert_eq!(check(&bed).0, 0);
     manifests::write(&bed, "a.csv", "file\ntalk.wav\nother.wav\n");

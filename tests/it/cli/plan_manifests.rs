@@ -1,7 +1,7 @@
 //! `scribed plan` and `scribed explain` of what rows of manifests order: they tell what a pass would do.
 
 use crate::support::bed::{Bed, Running, files};
-use crate::support::manifests::{bed, receipt, states, write};
+use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::Stub;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,6 +47,15 @@ fn with_lists() -> (crate::support::stub::Stub, Bed) {
     write(&bed, "may.csv", MAY.replace("SUM", &"a".repeat(64)));
     write(&bed, "june.csv", "file,language\na.wav,de\nc.wav,\n");
     (stub, bed)
+}
+
+#[test]
+fn a_row_that_no_budget_ever_pays_is_no_duplicate() {
+    let bed = config(&Stub::well(), "").section("[budget]\nday = \"1m\"").bed();
+    write(&bed, "may.csv", "url,duration\nhttps://h.example/x.mp3,2:00\nhttps://h.example/y.mp3,0:30\n");
+    let planned = plan(&bed, 1);
+    let names = ["rows", "sent", "copies", "longer_than_a_budget", "other"];
+    assert_eq!(numbers(&planned["manifests"][0], &names), [2, 1, 0, 1, 0], "{planned}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::support::bed::Running;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use regex::Regex;
 use scribed::cli::args::Arguments;
 use scribed::cli::commands::manual::PAGES;
 use scribed::config::load::read::load_without_secrets;
@@ -401,30 +402,92 @@ fn links_and_anchors_are_found() {
     assert!(broken(&page, "docs/glossary.md#jobs").is_none() && broken(&page, "https://example.org/#x").is_none());
 }
 
-/// The `sh` blocks of a page as one script, run from top to bottom in an empty folder.
+/// A `sh` block, and the output that the page shows below it.
+struct Shown {
+    code: String,
+    output: Option<String>,
+}
+
+fn shown_blocks(page: &Page) -> Vec<Shown> {
+    let block = Regex::new(r"(?ms)^```sh\n(.*?)^```\n\n?(?:```text\n(.*?)^```\n)?").unwrap();
+    let part = |found: &regex::Captures<'_>, n: usize| found.get(n).map(|part| part.as_str().to_owned());
+    let shown = |found| Shown { code: part(&found, 1).unwrap(), output: part(&found, 2) };
+    block.captures_iter(&page.text).map(shown).collect()
+}
+
+/// A line without what differs from run to run: amounts, transcriptions, and the place and the user of this machine.
+fn masked(line: &str, folder: &str) -> String {
+    const MASKS: [(&str, &str); 5] = [
+        (r"as the user \w+ ", "as the user ada "),
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "0"),
+        (r"[0-9]+([.:,-][0-9]+)*", "0"),
+        (r"\b0 (s|min|h|[KMGT]i?B)\b", "0"),
+        (r"limited mostly by .*", "limited"),
+    ];
+    let mask = |line: String, (pattern, mask): &(&str, &str)| {
+        Regex::new(pattern).unwrap().replace_all(&line, *mask).into_owned()
+    };
+    MASKS.iter().fold(line.replace(folder, "/home/ada/scribed"), mask)
+}
+
+/// What a page shows of an output and the output does not have, and what it has besides. More log lines may come.
+fn differences(shown: &str, printed: &str, folder: &str) -> Vec<String> {
+    let mut printed: Vec<String> = printed.lines().map(|line| masked(line, folder)).collect();
+    let mut told = Vec::new();
+    for line in shown.lines().map(|line| masked(line, folder)) {
+        match printed.iter().position(|printed| *printed == line) {
+            Some(at) => drop(printed.remove(at)),
+            None => told.push(format!("not printed: {line}")),
+        }
+    }
+    let is_log = |line: &String| line.contains("  INFO ");
+    told.extend(printed.into_iter().filter(|line| !is_log(line)).map(|line| format!("not on the page: {line}")));
+    told
+}
+
+const END_OF_BLOCK: &str = "@@@ end of a block @@@";
+
+/// Runs the `sh` blocks of a page as one script in an empty folder, and compares what each prints with the page.
 fn run(page: &Page) -> Result<(), String> {
-    let script: String = blocks_of(page, "sh").into_iter().map(|(_, block)| block.text).collect();
+    let blocks = shown_blocks(page);
+    let each = |block: &Shown| format!("{}\necho '{END_OF_BLOCK}'\n", block.code);
+    let script: String = std::iter::once("exec 2>&1\n".to_owned()).chain(blocks.iter().map(each)).collect();
     let folder = tempfile::tempdir().unwrap();
     let mut path = vec![PathBuf::from(BIN).parent().unwrap().to_owned()];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new("bash");
     command.args(["-euo", "pipefail", "-c", &script]).current_dir(folder.path());
     command.env("PATH", std::env::join_paths(path).unwrap()).env("HOME", folder.path()).env("TZ", "UTC");
-    command.env_remove("SCRIBED_CONFIG").env_remove("NO_COLOR");
+    command.env_remove("SCRIBED_CONFIG").env("NO_COLOR", "1");
     let ran = Running::start(command).wait();
-    let told = format!("{}: exit code {}\n{}\n{}", page.path, ran.code, ran.stdout, ran.stderr);
-    if ran.code == 0 { Ok(()) } else { Err(told) }
+    if ran.code != 0 {
+        return Err(format!("{}: exit code {}\n{}", page.path, ran.code, ran.stdout));
+    }
+    let folder = folder.path().to_string_lossy().into_owned();
+    let end = format!("{END_OF_BLOCK}\n");
+    let compared = blocks.iter().zip(ran.stdout.split(&end)).filter_map(|(block, printed)| {
+        let told = differences(block.output.as_deref()?, printed, &folder);
+        (!told.is_empty()).then(|| format!("{}\n{}\n", block.code, told.join("\n")))
+    });
+    let told: String = compared.collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}: docs/refresh-outputs.py writes the outputs of now into the page:\n{told}", page.path))
 }
 
 #[test]
-fn every_tutorial_runs() {
+fn every_tutorial_runs_and_prints_what_it_shows() {
     for page in pages().iter().filter(|page| page.path.starts_with("docs/tutorials/")) {
         run(page).unwrap();
     }
-    let tutorial = |line: &str| Page { path: "x.md".to_owned(), text: format!("# X\n\n```sh\n{line}\n```\n") };
-    run(&tutorial("scribed init >/dev/null\ntest \"$(ls)\" = \"$(printf 'inbox\\njobs.example.toml\\njobs.toml')\""))
+    let tutorial = |text: &str| Page { path: "x.md".to_owned(), text: format!("# X\n\n```sh\n{text}```\n") };
+    run(&tutorial("scribed init >/dev/null\ntest \"$(ls)\" = \"$(printf 'inbox\njobs.example.toml\njobs.toml')\"\n"))
         .unwrap();
-    assert!(run(&tutorial("false\ntrue")).is_err(), "it stops at the first command that fails");
+    assert!(run(&tutorial("false\ntrue\n")).is_err(), "it stops at the first command that fails");
+    assert!(run(&tutorial("echo 12 of a\n```\n\n```text\n7 of a\n")).is_ok());
+    assert!(run(&tutorial("echo 12 of a\n```\n\n```text\n12 of b\n")).is_err());
+    assert!(run(&tutorial("echo a; echo b\n```\n\n```text\na\n")).is_err());
 }
 
 /// What has a source is a whole configuration.

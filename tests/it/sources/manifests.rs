@@ -234,6 +234,36 @@ fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
     drop(daemon);
 }
 
+#[test]
+fn a_note_starts_nothing_again_and_a_column_that_a_template_uses_does() {
+    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+        (Endpoint::Create, "bad.wav") => Act::Say(refusal(422, "not this one")),
+        _ => Act::Well,
+    });
+    let settings = config(&stub, "");
+    let bed = settings.bed();
+    for name in ["a.wav", "bad.wav"] {
+        write(&bed, name, name);
+    }
+    write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 1,\nbad.wav,film,AB 2,\n");
+    bed.once(1);
+    assert_eq!(bed.run(["acknowledge", "--failed"]).code, 0);
+    let creates = stub.book().creates.len();
+
+    // The template's change alone buys nothing, and neither does a note that is written then.
+    bed.configure(&settings.to_string().replace("diarization = true", "diarization = false"));
+    write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 1,seen\nbad.wav,film,AB 2,damaged\n");
+    let summary = bed.once(0);
+    assert_eq!((&summary["done"], &summary["failed"]), (&json!(0), &json!(0)), "{summary}");
+    assert_eq!(stub.book().creates.len(), creates);
+    assert_eq!(states(&receipt(&bed, "list.csv.receipt.csv")), ["written", "failed"]);
+
+    bed.configure(&settings.to_string());
+    write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 7,seen\nbad.wav,film,AB 2,damaged\n");
+    let summary = bed.once(0);
+    assert_eq!((&summary["done"], stub.book().creates.len()), (&json!(1), creates), "{summary}");
+}
+
 /// The commands that look at files know that a list's folder holds no recordings of its own.
 #[test]
 fn what_lies_beside_a_list_is_not_taken_for_itself() {

@@ -84,6 +84,15 @@ pub struct Planner<'a> {
     files_read: u64,
 }
 
+/// What becomes of a recording that would be sent.
+enum PlannedFile {
+    Sent,
+    /// It gets the result of another recording.
+    Duplicate,
+    /// It is longer than a budget ever allows.
+    NeverFits,
+}
+
 impl<'a> Planner<'a> {
     /// Returns a planner that has not scanned anything yet.
     pub fn new(
@@ -192,7 +201,7 @@ impl<'a> Planner<'a> {
         }
         self.count_passed_over(source, passed_over).await?;
         let candidates = self.find_candidates(mount, taken).await?;
-        self.plan_sent(mount, candidates, None).await.map(drop)
+        self.plan_sent(mount, candidates, None).await
     }
 
     /// Whether `--only` selects a path below its source's folder.
@@ -245,14 +254,13 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans recordings that would be sent, and returns how many of them are not duplicates. `listed`: the totals of
-    /// the manifest whose rows order them.
+    /// Plans recordings that would be sent. `listed`: the totals of the manifest whose rows order them.
     async fn plan_sent(
         &mut self,
         mount: &Arc<Mount>,
         candidates: Vec<Candidate>,
         mut listed: Option<&mut ManifestTotals>,
-    ) -> Result<u64, CommandError> {
+    ) -> Result<(), CommandError> {
         let source = mount.source();
         let measured = match source.is_local() {
             true => self.measure(source, candidates).await,
@@ -274,13 +282,19 @@ impl<'a> Planner<'a> {
             }
         }
         let duplicates = self.duplicates.find_duplicates(self.queue, source, &files).await?;
-        let mut bought = 0;
         for (((file, read), audio), is_duplicate) in files.iter().zip(lengths).zip(duplicates) {
             self.report.incomplete(&source.name, &read.template, &read.missing);
             self.report.without_effect(&source.name, &read.template, read.without_effect.as_deref());
-            bought += u64::from(self.plan_file(source, file, audio, is_duplicate)?);
+            let planned = self.plan_file(source, file, audio, is_duplicate)?;
+            if let Some(listed) = &mut listed {
+                *match planned {
+                    PlannedFile::Sent => &mut listed.sent,
+                    PlannedFile::Duplicate => &mut listed.copies,
+                    PlannedFile::NeverFits => &mut listed.unfit,
+                } += 1;
+            }
         }
-        Ok(bought)
+        Ok(())
     }
 
     /// Counts a row whose job would fail.
@@ -433,21 +447,21 @@ impl<'a> Planner<'a> {
         results
     }
 
-    /// Adds a file to the plan. Returns whether it would be bought.
+    /// Adds a file to the plan.
     fn plan_file(
         &mut self,
         source: &Source,
         file: &Candidate,
         audio: Option<AudioAmount>,
         is_duplicate: bool,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<PlannedFile, CommandError> {
         let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_duplicate);
         if let Some(limit) = need.and_then(|need| self.budget.never_fits(&source.name, need)) {
             let allowed = hours(limit.allowed);
             let problem = format!("longer than {} ever allows ({allowed}): raise that setting", limit.setting());
             self.print_entry(&DisplayName::of(source, file), "to be fixed", &problem)?;
             *self.report.needs_fix.entry(problem).or_default() += 1;
-            return Ok(false);
+            return Ok(PlannedFile::NeverFits);
         }
         let what = if is_duplicate { "copy" } else { describe(&file.forecast).0 };
         let why = if is_duplicate { "duplicate of another file: transcribed once" } else { "" };
@@ -460,7 +474,7 @@ impl<'a> Planner<'a> {
             let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));
             writer.add(&PlanRow { key, stamp: file.stamp, what, audio_seconds, row })?;
         }
-        Ok(!is_duplicate)
+        Ok(if is_duplicate { PlannedFile::Duplicate } else { PlannedFile::Sent })
     }
 
     fn print_entry(&self, name: &DisplayName<'_>, what: &str, why: &str) -> io::Result<()> {

@@ -110,10 +110,7 @@ impl Planner<'_> {
                 self.name_rows(mount.source(), items, (repeats, &mut assigned_names), (owners, number), listed).await?;
             let candidates = self.find_row_candidates(mount, named, listed).await?;
             let recordings: Vec<u64> = candidates.iter().filter_map(|one| one.row.as_deref()).map(recording).collect();
-            let (all, failing) = (candidates.len() as u64, listed.failing);
-            let sent = self.plan_sent(mount, candidates, Some(&mut *listed)).await?;
-            listed.sent += sent;
-            listed.copies += all.saturating_sub(sent + listed.failing - failing);
+            self.plan_sent(mount, candidates, Some(&mut *listed)).await?;
             for recording in recordings {
                 owners.entry(recording).or_insert(number);
             }
@@ -311,7 +308,7 @@ impl Planner<'_> {
             row: Some(row),
         };
         let sent = self.count_unless_sent(mount.source(), candidate)?;
-        self.plan_sent(mount, sent.into_iter().collect(), None).await.map(drop)
+        self.plan_sent(mount, sent.into_iter().collect(), None).await
     }
 }
 
