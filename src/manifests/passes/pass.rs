@@ -18,6 +18,7 @@ use crate::manifests::format::record::{Form, RowError};
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::pipeline::windows::told_for;
 use crate::source::path_policy::Denied;
+use crate::source::recording_place::resolve_below;
 use crate::store::contract::StoreError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl SourceManifests {
         let (form, repeats) = match gathered {
             Ok(gathered) => gathered,
             Err(problem) => {
-                self.record_problem(manifest, stamp, problem);
+                self.record_problem(manifest, stamp, problem).await;
                 return Ok(None);
             }
         };
@@ -63,7 +64,7 @@ impl SourceManifests {
         {
             Ok(pass_result) => pass_result,
             Err(problem) => {
-                self.record_problem(manifest, stamp, problem);
+                self.record_problem(manifest, stamp, problem).await;
                 return Ok(None);
             }
         };
@@ -99,10 +100,17 @@ impl SourceManifests {
         Some((*stamp, taken.as_ref().map(|taken| (taken.form.clone(), Arc::clone(&taken.repeats)))))
     }
 
-    /// Records why a manifest cannot be used, and logs it once until the manifest changes.
-    fn record_problem(&self, manifest: &RelPath, stamp: Stamp, problem: String) {
+    /// Records why a manifest cannot be used, and logs it once until the manifest changes. A manifest that has
+    /// disappeared meanwhile has no problem: the next search ends its rows.
+    async fn record_problem(&self, manifest: &RelPath, stamp: Stamp, problem: String) {
         let source = &self.mount.source().name;
+        let path = resolve_below(&self.mount.source().folder, manifest).full();
+        let is_gone = blocking(move || matches!(path.try_exists(), Ok(false))).await;
         let mut known = self.known();
+        if is_gone {
+            known.remove(manifest);
+            return;
+        }
         let Some(known) = known.get_mut(manifest).filter(|known| known.stamp == stamp) else { return };
         if known.problem.as_ref() != Some(&problem) {
             let reason = &problem;
