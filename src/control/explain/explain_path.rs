@@ -155,8 +155,20 @@ async fn explain_distant_output(
     handler: &CommandHandler,
     place: &MediaAddress,
 ) -> Result<Option<Explained>, CommandRefusal> {
-    let path = place.path();
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(owned) = find_distant_output(handler, place.path()).await? else { return Ok(None) };
+    let (words, next) = match is_edited(&owned).await {
+        true => (edited_words(&owned.job), next_for_text(place, &owned.job)),
+        false if source_of_outputs(handler, place.path()).is_some() => return Ok(None),
+        false => (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned()),
+    };
+    let (path, source) = (place.clone(), Some(owned.job.key.source));
+    let verdict = PathRole::PassedOver;
+    Ok(Some(Explained { path, verdict, words, next, source, job: None, paused: None, facts: Vec::new(), scan: None }))
+}
+
+/// Returns the job that the file is an output of. `None` also if the folder of its source is away.
+async fn find_distant_output(handler: &CommandHandler, path: &Path) -> Result<Option<OwnedOutput>, CommandRefusal> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     if Format::of_name(&name).is_none() {
         return Ok(None);
     }
@@ -164,20 +176,15 @@ async fn explain_distant_output(
         Some(owned) => Some(owned),
         None => job_of_output::find_among_all(handler, path).await?,
     };
-    let Some(OwnedOutput { mount, job, output }) = owned else { return Ok(None) };
-    if mount.there().await.is_err() {
-        return Ok(None);
+    match owned {
+        Some(owned) if owned.mount.there().await.is_ok() => Ok(Some(owned)),
+        _ => Ok(None),
     }
-    let known = look(&mount, &job).await;
-    let is_edited = known.iter().any(|known| known.output.is_same_file(&output) && known.state == FileState::Edited);
-    let (words, next) = match is_edited {
-        true => (edited_words(&job), next_for_text(place, &job)),
-        false if source_of_outputs(handler, path).is_some() => return Ok(None),
-        false => (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned()),
-    };
-    let (path, source) = (place.clone(), Some(job.key.source));
-    let verdict = PathRole::PassedOver;
-    Ok(Some(Explained { path, verdict, words, next, source, job: None, paused: None, facts: Vec::new(), scan: None }))
+}
+
+async fn is_edited(owned: &OwnedOutput) -> bool {
+    let known = look(&owned.mount, &owned.job).await;
+    known.iter().any(|known| known.output.is_same_file(&owned.output) && known.state == FileState::Edited)
 }
 
 fn edited_words(job: &Job) -> String {
