@@ -558,7 +558,7 @@ pub struct AcceptArgs {
     #[arg(long, value_name = "JOB|PATH")]
     pub job: Option<PathBuf>,
     /// Take the acceptance of these files back
-    #[arg(long, conflicts_with = "job")]
+    #[arg(long)]
     pub undo: bool,
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod explain;
 mod gone_manifests;
 pub(crate) mod health;
 mod job_names;
+mod job_of_output;
 pub(crate) mod last_lists;
 pub(crate) mod last_pass;
 mod long_waits;

@@ -132,7 +132,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Output>,
     /// What the outputs were rendered with; `None` if it was not what the source's settings said, or in records of older
-    /// releases.
+    /// releases; [`RenderedAs::with_another_text`] if the text of the job has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_as: Option<RenderedAs>,
     /// The output that a person accepted as the text of the job.

@@ -17,6 +17,14 @@ pub struct RenderedAs {
     pub release: String,
 }
 
+impl RenderedAs {
+    /// Returns what is stored when the text of a job has changed since its outputs were rendered. No settings have this
+    /// hash: the job counts as one that `scribed render` may change.
+    pub fn with_another_text() -> Self {
+        Self { settings: Hash([0; 32]), release: String::new() }
+    }
+}
+
 /// An output that a person accepted as the text of its job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedText {

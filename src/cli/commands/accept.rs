@@ -17,7 +17,7 @@ use std::path::Path;
 /// See [`CommandError`]. A refused file is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &AcceptArgs) -> Result<u8, CommandError> {
     if args.job.is_some() && args.paths.len() > 1 {
-        let words = "--job names the job of one file: accept the other files with commands of their own";
+        let words = "--job names the job of one file: name each of the other files in a command of its own";
         return Err(CommandError::Usage(words.to_owned()));
     }
     let queue = QueueAccess::find(&context.config_without_secrets()?).await?;

@@ -10,7 +10,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
-use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
+use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange, RenderedAs};
 use crate::domain::stage::{JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
@@ -199,7 +199,7 @@ fn change(job: &Job, accepted: AcceptedText) -> OutputChange {
         earlier,
         placing: Vec::new(),
         making: None,
-        rendered_as: None,
+        rendered_as: Some(RenderedAs::with_another_text()),
         accepted: Some(Box::new(accepted)),
     }
 }
@@ -262,7 +262,7 @@ async fn take_back(handler: &CommandHandler, target: Target) -> Result<AcceptedA
         earlier: job.earlier.iter().filter_map(before).collect(),
         placing: Vec::new(),
         making: None,
-        rendered_as: None,
+        rendered_as: Some(RenderedAs::with_another_text()),
         accepted: None,
     };
     let changed = commit(handler, &job, JobEvent::Unaccepted { change: Box::new(change) }).await?;

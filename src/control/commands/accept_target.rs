@@ -2,6 +2,7 @@
 
 use super::add;
 use crate::blocking::blocking;
+use crate::control::job_of_output::{self, find_among_all, find_output, key_below, owned};
 use crate::control::media_address::MediaAddress;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{AcceptQuery, CommandRefusal};
@@ -17,7 +18,7 @@ use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A file, and the job that it is the text of.
@@ -71,8 +72,7 @@ fn unknown(path: &MediaAddress) -> String {
 
 /// Returns the path of the file, and the file as an output of the job. Blocks.
 fn as_output(mount: &Mount, job: &Job, path: &Path) -> (RootedPath, Output) {
-    let known = job.outputs.iter().chain(&job.earlier).find(|output| path_of(mount, job, output).full() == *path);
-    if let Some(output) = known {
+    if let Some(output) = find_output(mount, job, path) {
         return (path_of(mount, job, output), output.clone());
     }
     let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
@@ -86,26 +86,36 @@ fn as_output(mount: &Mount, job: &Job, path: &Path) -> (RootedPath, Output) {
 
 /// Returns the job whose outputs contain the file, else the job of the one recording whose name the file's begins with.
 async fn find_by_name(handler: &CommandHandler, path: &Path) -> Result<Option<Job>, CommandRefusal> {
-    let mut owned = Vec::new();
+    if let Some(owned) = job_of_output::find_by_name(handler, path).await? {
+        return Ok(Some(owned.job));
+    }
     let mut named = Vec::new();
-    for (mount, folder) in folders(handler, path).await {
-        let beside = recordings_beside(&mount, &folder, path).await;
-        if let Some(own) = handler.store.output_owner(&key_below(&mount, &folder, path)).await? {
-            owned.extend(owner(&mount, own, path).await);
-        }
-        for key in beside {
+    for (mount, folder) in job_of_output::folders(handler, path).await {
+        for key in recordings_beside(&mount, &folder, path).await {
             match handler.store.find(&key).await? {
-                Some(job) => match owner(&mount, job.clone(), path).await {
-                    Some(job) => owned.push(job),
+                Some(job) => match owned(&mount, job.clone(), path).await {
+                    Some(owned) => return Ok(Some(owned.job)),
                     None => named.push((key, Some(job))),
                 },
                 None => named.push((key, None)),
             }
         }
     }
-    if let Some(job) = owned.into_iter().next() {
-        return Ok(Some(job));
+    // Without manifests, a file beside its recording is hardly another job's: then not all jobs are read for it.
+    if (named.is_empty() || handler.mounts.values().any(|mount| mount.source().reads_manifests()))
+        && let Some(owned) = find_among_all(handler, path).await?
+    {
+        return Ok(Some(owned.job));
     }
+    job_of_recording(handler, named, path).await
+}
+
+/// Returns the job of the recording whose name fits best; one that has none gets one.
+async fn job_of_recording(
+    handler: &CommandHandler,
+    named: Vec<(JobKey, Option<Job>)>,
+    path: &Path,
+) -> Result<Option<Job>, CommandRefusal> {
     // `talk.wav.en.srt` belongs to `talk.wav`, and `talk.en.srt` to `talk.en.mp4` before `talk.mp4`.
     let length = |key: &JobKey| fitting_length(key, path);
     let longest = named.iter().map(|(key, _)| length(key)).max();
@@ -127,28 +137,6 @@ async fn admitted(handler: &CommandHandler, key: &JobKey) -> Result<Job, Command
     let path = folder.join(OsStr::from_bytes(key.path.as_bytes()));
     let place = MediaAddress::typed(&path).map_err(|error| CommandRefusal::Usage(error.to_string()))?;
     Ok(add::add(handler, &place).await?.job)
-}
-
-/// Returns the sources that have recordings where the file's would be, and the folder below the source.
-async fn folders(handler: &CommandHandler, path: &Path) -> Vec<(Arc<Mount>, PathBuf)> {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let mut folders = Vec::new();
-    if let Some((mount, key)) = handler.key(path).await {
-        let below = Path::new(OsStr::from_bytes(key.path.as_bytes())).parent().unwrap_or(Path::new(""));
-        folders.push((Arc::clone(mount), below.to_owned()));
-    }
-    for mount in handler.mounts.values() {
-        let place = mount.source().output_folder.as_ref();
-        if let Some(below) = place.and_then(|place| parent.strip_prefix(place).ok()) {
-            folders.push((Arc::clone(mount), below.to_owned()));
-        }
-    }
-    folders
-}
-
-fn key_below(mount: &Mount, folder: &Path, path: &Path) -> JobKey {
-    let path = folder.join(path.file_name().unwrap_or_default());
-    JobKey { source: mount.source().name.clone(), path: RelPath::new(path.as_os_str().as_bytes()) }
 }
 
 /// Returns the recordings of a source in this folder whose names the file's begins with.
@@ -181,15 +169,4 @@ fn fitting_length(key: &JobKey, path: &Path) -> usize {
         rest.is_some_and(|rest| rest.starts_with(b".")).then_some(part.len())
     };
     fits(&recording).or_else(|| fits(stem)).unwrap_or(0)
-}
-
-/// Returns the job if the file is among its outputs.
-async fn owner(mount: &Arc<Mount>, job: Job, path: &Path) -> Option<Job> {
-    let (mount, path) = (Arc::clone(mount), path.to_owned());
-    blocking(move || {
-        let is_own = |output: &Output| path_of(&mount, &job, output).full() == path;
-        let owns = job.outputs.iter().chain(&job.earlier).any(is_own);
-        owns.then_some(job)
-    })
-    .await
 }

@@ -6,6 +6,7 @@ use super::row_lookup::{Ordered, find_rows};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::control::commands::list::edited_of;
+use crate::control::job_of_output::{self, OwnedOutput};
 use crate::control::media_address::MediaAddress;
 use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
@@ -18,6 +19,7 @@ use crate::domain::stage::Stage;
 use crate::output::accepted::is_acceptable;
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::write::rerender::{FileState, look};
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
 use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::{Away, Mount, Storage};
@@ -72,6 +74,13 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
         let (facts, source) = (rows.iter().map(Ordered::fact).collect(), Some(row.source.clone()));
         return Ok(Explained { source, facts, ..found(PathRole::Listed, String::new(), row.next()) });
+    }
+    let is_known_by_name = match &located {
+        Some((_, key)) => own.is_some() || handler.store.is_output(key).await?,
+        None => false,
+    };
+    if !is_known_by_name && let Some(explained) = explain_distant_output(handler, place).await? {
+        return Ok(explained);
     }
     let Some((mount, key)) = located else {
         if let Some(mount) = mount_of_folder(handler, place.path()) {
@@ -140,6 +149,65 @@ fn source_of_outputs(handler: &CommandHandler, path: &Path) -> Option<SourceName
     handler.mounts.values().map(|mount| &**mount.source()).find(has).map(|source| source.name.clone())
 }
 
+/// Explains an output that does not lie beside its recording: a row or `place` says where it goes. `None` if the file is
+/// no output, or nobody edited it and the folder says enough.
+async fn explain_distant_output(
+    handler: &CommandHandler,
+    place: &MediaAddress,
+) -> Result<Option<Explained>, CommandRefusal> {
+    let Some(owned) = find_distant_output(handler, place.path()).await? else { return Ok(None) };
+    let (words, next) = match is_edited(&owned).await {
+        true => (edited_words(&owned.job), next_for_text(place, &owned.job)),
+        false if source_of_outputs(handler, place.path()).is_some() => return Ok(None),
+        false => (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned()),
+    };
+    let (path, source) = (place.clone(), Some(owned.job.key.source));
+    let verdict = PathRole::PassedOver;
+    Ok(Some(Explained { path, verdict, words, next, source, job: None, paused: None, facts: Vec::new(), scan: None }))
+}
+
+/// Returns the job that the file is an output of. `None` also if the folder of its source is away.
+async fn find_distant_output(handler: &CommandHandler, path: &Path) -> Result<Option<OwnedOutput>, CommandRefusal> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if Format::of_name(&name).is_none() {
+        return Ok(None);
+    }
+    let owned = match job_of_output::find_by_name(handler, path).await? {
+        Some(owned) => Some(owned),
+        None => job_of_output::find_among_all(handler, path).await?,
+    };
+    match owned {
+        Some(owned) if owned.mount.there().await.is_ok() => Ok(Some(owned)),
+        _ => Ok(None),
+    }
+}
+
+async fn is_edited(owned: &OwnedOutput) -> bool {
+    let known = look(&owned.mount, &owned.job).await;
+    known.iter().any(|known| known.output.is_same_file(&owned.output) && known.state == FileState::Edited)
+}
+
+fn edited_words(job: &Job) -> String {
+    format!(
+        "ignored: it has the name of an output that scribed wrote for {}, but other content: it is someone's own file or \
+         an edited output, and scribed does not touch it",
+        recording_of(job)
+    )
+}
+
+fn recording_of(job: &Job) -> String {
+    format!("the recording {} (job {})", job.key.path, job.id)
+}
+
+/// Says how a file becomes the text of a job, if it can.
+fn next_for_text(place: &MediaAddress, job: &Job) -> String {
+    let name = place.path().file_name().unwrap_or_default();
+    match may_be_text(&RelPath::new(name.as_bytes())) {
+        true => format!("nothing; `scribed accept {place}` makes it the text of {}", recording_of(job)),
+        false => next_after_rule(&Rule::OurOutput).to_owned(),
+    }
+}
+
 /// Returns what is known of a file that has the name of an output, and what can be done: whether scribed wrote its
 /// content.
 async fn own_output_message(
@@ -158,20 +226,14 @@ async fn own_output_message(
     if written.is_some_and(|output| output.hash == hash) || job.placing.contains(&hash) {
         return Ok(output_message);
     }
-    let of = format!("the recording {}", job.key.path);
     let words = match written {
-        Some(_) => format!(
-            "ignored: it has the name of an output that scribed wrote for {of}, but other content: it is \
-             someone's own file or an edited output, and scribed does not touch it"
+        Some(_) => edited_words(&job),
+        None => format!(
+            "ignored: its name matches the outputs of {}, but scribed did not write it and does not touch it",
+            recording_of(&job)
         ),
-        None => {
-            format!("ignored: its name matches the outputs of {of}, but scribed did not write it and does not touch it")
-        }
     };
-    let next = match may_be_text(&key.path) {
-        true => format!("nothing; `scribed accept {place}` makes it the text of {of}"),
-        false => next_after_rule(&Rule::OurOutput).to_owned(),
-    };
+    let next = next_for_text(place, &job);
     Ok((words, next))
 }
 

@@ -2,7 +2,7 @@
 
 use super::SourceManifests;
 use crate::blocking::{joined, spawn};
-use crate::domain::charge::State;
+use crate::domain::charge::{Charge, State};
 use crate::domain::escape;
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
@@ -178,10 +178,7 @@ impl Draft {
         set("language", job.language.clone().unwrap_or_default());
         let millis = job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0);
         set("duration", millis.map(seconds).unwrap_or_default());
-        let paid = job.charges.iter().filter(|charge| charge.state != State::Held);
-        let billed =
-            paid.map(crate::domain::charge::Charge::amount).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
-        if let Some(billed) = billed.filter(|_| job.stage.transcription().is_some()) {
+        if let Some(billed) = billed(job) {
             set("billed", seconds(billed));
             let cost = self.lists.price.map(|price| format!("{:.4}", price * billed as f64 / 3.6e6));
             set("cost", cost.unwrap_or_default());
@@ -226,6 +223,15 @@ impl SourceManifests {
         // The receipt gets the permissions of the manifest.
         write_table(&folder, access_of(&path).ok(), &keeper, || pieces.blocking_recv().unwrap_or(TablePiece::GivenUp))
     }
+}
+
+/// Returns what was billed for all purchases of a job, also for earlier content and earlier requests of its row. `None`
+/// if nothing was bought for it, or if it is not known what that cost.
+fn billed(job: &Job) -> Option<u64> {
+    let mut paid = job.charges.iter().filter(|charge| charge.state != State::Held).peekable();
+    let is_bought = paid.peek().is_some() || job.stage.transcription().is_some();
+    let billed = paid.map(Charge::amount).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
+    billed.filter(|_| is_bought)
 }
 
 fn writer(delimiter: u8, start: Vec<u8>) -> csv::Writer<Vec<u8>> {

@@ -4,12 +4,16 @@ use super::{Queue, QueueStore, ROWS_AT_A_TIME, note};
 use crate::crash_points::{self, Point};
 use crate::domain::job::{Job, JobTag};
 use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::output_text::OutputChange;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::stage::JobEvent;
 use crate::store::contract::{CommandOutcome, Commands, HistoryEntry, Renamed, StoreError};
 
 /// What the history says for [`Commands::acknowledge`].
 const ACKNOWLEDGED: &str = "a person acknowledged the job";
+
+/// What the history says when outputs were rendered again.
+const RENDERED: &str = "the outputs were rendered again from the kept result";
 
 #[async_trait::async_trait]
 impl Commands for QueueStore {
@@ -85,11 +89,13 @@ impl Queue {
         if (&old.stage, old.round) != (&seen.stage, seen.round) {
             return Ok(CommandOutcome::Changed);
         }
+        let words = text_change(&old, &event);
         let Ok(new) = old.clone().apply(event, now) else { return Ok(CommandOutcome::NotApplicable) };
         self.settle_purchase(&old, &new)?;
         // Released first: the holder must not put back what the person has ended.
         self.index.release(old.id);
-        self.put(Some(&old), &new)?;
+        let line = words.map(|words| HistoryEntry { at: now, words: Some(words), ..note(&new) });
+        self.put_with_line(Some(&old), &new, line)?;
         self.wake_followers(&new)?;
         Ok(CommandOutcome::Done)
     }
@@ -176,4 +182,27 @@ impl Queue {
             false => Ok(()),
         }
     }
+}
+
+/// Returns what the history says of a change of a job's text or outputs, which leaves its stage as it is.
+fn text_change(job: &Job, event: &JobEvent) -> Option<String> {
+    match event {
+        JobEvent::Accepted { change, .. } => {
+            let accepted = change.accepted.as_ref()?;
+            Some(format!("{} accepted {} as the text of the job", accepted.by, accepted.output.display_name()))
+        }
+        JobEvent::Unaccepted { .. } => {
+            let accepted = job.accepted.as_ref()?;
+            Some(format!("a person took the acceptance of {} back", accepted.output.display_name()))
+        }
+        JobEvent::Rendered { change } => ends_rendering(job, change).then(|| RENDERED.to_owned()),
+        _ => None,
+    }
+}
+
+/// Whether the change is the last one of a rendering in which a file was written or removed.
+fn ends_rendering(job: &Job, change: &OutputChange) -> bool {
+    let is_end = change.placing.is_empty() && change.rendered_as.is_some();
+    let is_changed = !job.placing.is_empty() || (&job.outputs, &job.earlier) != (&change.outputs, &change.earlier);
+    is_end && is_changed
 }

@@ -155,6 +155,11 @@ impl Queue {
     }
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<Paid, StoreError> {
+        self.put_with_line(old, new, None)
+    }
+
+    /// As [`Queue::put`]; `line` is what the history says of the step in place of what the row says.
+    fn put_with_line(&mut self, old: Option<&Job>, new: &Job, line: Option<HistoryEntry>) -> Result<Paid, StoreError> {
         let paid = new.stage.transcription().is_some_and(|id| id.is_accepted() || self.index.spending.has_paid(id));
         let sighted = if paid { None } else { self.sighted(new)? };
         let charges = old.map(|old| charges_after(old, new, paid, sighted)).unwrap_or_default();
@@ -164,8 +169,10 @@ impl Queue {
         });
         // The line comes before the row: another sync may make the row durable at once, and a process that is killed
         // between the two would leave a step without a line. If the row is lost instead, the line is written again.
-        if news {
-            self.note(new);
+        match line {
+            Some(line) => self.note_line(&line),
+            None if news => self.note(new),
+            None => {}
         }
         self.replace(old, new)?;
         Ok(Paid::between(old.map_or(&[], |old| &old.charges), &new.charges))

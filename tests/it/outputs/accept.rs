@@ -2,6 +2,7 @@
 
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
@@ -277,4 +278,79 @@ fn an_interrupted_acceptance_is_repeated() {
     accept(&bed, &["inbox/talk.en.txt"]);
     assert_eq!((edited(&bed), bed.run(["render"]).code), (0, 0));
     assert!(read(&bed, "talk.en.srt").contains("all of it by hand"));
+}
+
+fn renderable(bed: &Bed) -> u64 {
+    bed.run(["status", "--json"]).last_object()["renderable"].as_u64().unwrap()
+}
+
+/// What the history says beside the stages, after the job was written.
+fn history(bed: &Bed, job: &str) -> Vec<String> {
+    let shown = bed.run(["show", "--json", job]).last_object();
+    let lines = shown["history"].as_array().unwrap().iter().filter(|line| line["stage"] == "written");
+    lines.filter_map(|line| line["words"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn outputs_that_a_row_named_are_accepted_by_their_paths() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    for name in ["tapes/tape-1.wav", "tapes/tape-2.wav"] {
+        manifests::write(&bed, name, name);
+    }
+    let table = "file,language,output\ntapes/tape-1.wav,en,subs/AB-11\ntapes/tape-2.wav,en,subs/AB-12\n";
+    manifests::write(&bed, "may.csv", table);
+    bed.once(0);
+    let job = bed.jobs()["tapes/tape-2.wav"]["id"].to_string();
+    let (output, path) = ("inbox/subs/AB-12.en.txt", bed.path("inbox/subs/AB-12.en.txt").display().to_string());
+    std::os::unix::fs::symlink(bed.path("inbox/subs"), bed.path("link")).unwrap();
+    let explain = |path: &str| bed.run(["explain", path]).stdout;
+    assert!(explain(output).contains("an output that scribed wrote"), "{}", explain(output));
+    let text = read(&bed, "subs/AB-12.en.txt").replace("said", "really said");
+    fs::write(bed.path(output), &text).unwrap();
+    for output in [output, "link/AB-12.en.txt"] {
+        let told = explain(output);
+        assert!(told.contains("an edited output") && told.contains(&format!("(job {job})")), "{told}");
+        assert!(told.contains("`scribed accept "), "{told}");
+    }
+    assert!(explain(output).contains(&format!("`scribed accept {path}`")), "{}", explain(output));
+    assert_eq!((edited(&bed), renderable(&bed)), (1, 0));
+
+    let ran = accept(&bed, &[output]).last_object();
+    assert_eq!((ran["id"].to_string(), ran["accepted"]["format"].as_str()), (job.clone(), Some("txt")), "{ran}");
+    assert_eq!((edited(&bed), renderable(&bed)), (0, 1), "the captions wait for `render`");
+    assert_eq!(bed.run(["render", "--json"]).last_object()["replaced"], 1);
+    assert!(read(&bed, "subs/AB-12.en.srt").replace('\n', " ").contains("really said"));
+    assert_eq!(renderable(&bed), 0);
+    assert_eq!(bed.run(["render", "--json"]).last_object()["unchanged"], 2);
+
+    accept(&bed, &["--undo", "--job", &job, output]);
+    assert_eq!((edited(&bed), renderable(&bed)), (1, 1), "the captions still have the accepted text");
+    accept(&bed, &[output]);
+    accept(&bed, &["--undo", "link/AB-12.en.txt"]);
+    assert_eq!((edited(&bed), bought(&stub)), (1, 2));
+    let lines = history(&bed, &job);
+    let (accepted, rendered) = ("accepted AB-12.en.txt as the text of the job", "the outputs were rendered again");
+    let undone = "a person took the acceptance of AB-12.en.txt back";
+    let said: Vec<bool> =
+        lines.iter().zip([accepted, rendered, undone, accepted, undone]).map(|(a, b)| a.contains(b)).collect();
+    assert_eq!(said, [true; 5], "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
+}
+
+#[test]
+fn an_edited_output_in_the_place_of_a_source_is_explained_and_accepted() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("place = \"texts\"").bed();
+    fs::create_dir(bed.path("texts")).unwrap();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let explain = || bed.run(["explain", "texts/talk.en.txt"]).stdout;
+    assert!(explain().contains("(`place`)"), "{}", explain());
+    fs::write(bed.path("texts/talk.en.txt"), "other words\n").unwrap();
+    assert!(explain().contains("an edited output") && explain().contains("(job 1)"), "{}", explain());
+    // The names of the recordings say nothing of it.
+    fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
+    let ran = accept(&bed, &["texts/talk.en.txt"]).last_object();
+    assert_eq!(ran["accepted"]["format"], "txt", "{ran}");
 }

@@ -427,3 +427,24 @@ fn a_plan_knows_that_a_row_was_removed_and_carrying_it_out_buys_nothing_for_it()
     let forgotten = bed.run(["forget", "inbox/b.wav"]);
     assert_eq!(forgotten.code, 0, "no row names it: {forgotten:?}");
 }
+
+#[test]
+fn a_receipt_keeps_what_was_billed_for_an_earlier_request_of_a_failed_row() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Create if asked.before > 0 => Act::Say(refusal(422, "not this one")),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "may.csv", "file,language\na.wav,en\n");
+    bed.once(0);
+    write(&bed, "may.csv", "file,language\na.wav,fr\nb.wav,en\n");
+    bed.once(1);
+    let rows = receipt(&bed, "may.csv.receipt.csv");
+    assert_eq!(states(&rows), ["failed", "failed"]);
+    let costs =
+        |row: &std::collections::BTreeMap<String, String>| (row["scribed_billed"].clone(), row["scribed_cost"].clone());
+    assert_eq!(costs(&rows[0]), ("1.500".to_owned(), "0.0150".to_owned()));
+    assert_eq!(costs(&rows[1]), (String::new(), String::new()), "nothing was bought for it");
+}
