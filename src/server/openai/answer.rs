@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(render_events(&request(AnswerFormat::Diarized), &stored(1)).unwrap_err(), refused);
     }
 
-    fn data(events: Vec<String>) -> Vec<Value> {
+    fn data(events: &[String]) -> Vec<Value> {
         let one = |event: &String| {
             let data = event.strip_prefix("data: ").and_then(|event| event.strip_suffix("\n\n")).unwrap();
             serde_json::from_str(data).unwrap()
@@ -350,13 +350,13 @@ mod tests {
 
     #[test]
     fn events_add_up_to_the_text() {
-        let events = data(render_events(&request(AnswerFormat::Json), &stored(1)).unwrap());
+        let events = data(&render_events(&request(AnswerFormat::Json), &stored(1)).unwrap());
         let [first, second, done] = &events[..] else { panic!("{events:?}") };
         assert_eq!(first, &json!({ "type": "transcript.text.delta", "delta": "Hello world" }));
         assert_eq!(second, &json!({ "type": "transcript.text.delta", "delta": " Good morning" }));
         let text = "Hello world Good morning";
         assert_eq!(done, &json!({ "type": "transcript.text.done", "text": text, "languages": [{ "code": "en" }] }));
-        let events = data(render_events(&request(AnswerFormat::Diarized), &stored(2)).unwrap());
+        let events = data(&render_events(&request(AnswerFormat::Diarized), &stored(2)).unwrap());
         let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
         assert_eq!(kinds, ["transcript.text.segment", "transcript.text.segment", "transcript.text.done"]);
     }
@@ -372,7 +372,7 @@ mod tests {
         let answer = rendered(verbose(true, true), &silence);
         assert_eq!((&answer["text"], &answer["words"], &answer["segments"]), (&json!(""), &json!([]), &json!([])));
         assert_eq!(render(&request(AnswerFormat::Text), &silence).unwrap().body, "\n");
-        assert_eq!(data(render_events(&request(AnswerFormat::Json), &silence).unwrap()).len(), 1);
+        assert_eq!(data(&render_events(&request(AnswerFormat::Json), &silence).unwrap()).len(), 1);
     }
 
     #[test]

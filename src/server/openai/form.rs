@@ -80,7 +80,7 @@ pub async fn receive(
         form.file = Some((incoming, part.filename));
     }
     drop(parts);
-    read_to_end(&mut body).await;
+    read_to_end(&mut body).await?;
     Ok(form)
 }
 
@@ -98,11 +98,13 @@ async fn read_field(parts: &mut Multipart<&mut BodyDataStream>, name: &str) -> R
 
 /// Reads what comes after the form, which means nothing. Only when a body has been read to its end is it seen that the
 /// client disconnects.
-async fn read_to_end(body: &mut BodyDataStream) {
+async fn read_to_end(body: &mut BodyDataStream) -> Result<(), ServiceError> {
     let mut left = AFTER;
-    while let (1.., Some(Ok(bytes))) = (left, body.next().await) {
-        left = left.saturating_sub(bytes.len());
+    while let (1.., Some(piece)) = (left, body.next().await) {
+        let piece = piece.map_err(|error| ServiceError::bad_request(error.to_string()))?;
+        left = left.saturating_sub(piece.len());
     }
+    Ok(())
 }
 
 fn of_file(error: ServiceError) -> OpenAiError {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn transcribe(fields: &[(&str, &str)]) -> Result<AudioRequest, OpenAiError> {
-        parse(AudioTask::Transcribe, &form(&[&[("model", "whisper-1")], fields].concat()), &["en"])
+        parse(AudioTask::Transcribe, &form(&[&[("model", "whisper-1")][..], fields].concat()), &["en"])
     }
 
     fn wrong_field(parsed: Result<AudioRequest, OpenAiError>) -> (u16, Option<&'static str>) {
@@ -365,7 +365,7 @@ mod tests {
             assert_eq!(wrong_field(transcribe(&[(name, value)])), (400, Some(name)), "{value}");
         }
         let long = "é".repeat(KEYWORD + 1);
-        assert_eq!(wrong_field(transcribe(&[("keywords[]", &long)])), (400, Some("keywords")));
+        assert_eq!(wrong_field(transcribe(&[("keywords[]", long.as_str())])), (400, Some("keywords")));
         assert!(transcribe(&[("keywords[]", &long[2..])]).is_ok());
         for format in ["verbose_json", "srt", "vtt"] {
             let fields = [("stream", "true"), ("response_format", format)];

@@ -1,5 +1,5 @@
 //! Sends an answer as server-sent events. The headers come at once, and a comment now and then while the transcription
-//! lasts, so that neither the client nor a proxy gives up on a long recording.
+//! lasts, so that neither the client nor a proxy gives up on a long recording. nginx is told to pass them on at once.
 
 use crate::clock::Clock;
 use crate::server::http::long_answers::LongAnswers;
@@ -7,7 +7,7 @@ use crate::server::openai::answer;
 use crate::server::openai::awaited::AwaitedTranscription;
 use crate::server::openai::request::AudioRequest;
 use axum::body::{Body, Bytes};
-use axum::http::header;
+use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use std::convert::Infallible;
@@ -46,7 +46,9 @@ pub fn respond(
         }
     });
     let pieces = stream::unfold(Progress::Waiting(events), move |progress| next(progress, Arc::clone(&clock)));
-    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache"), (unbuffered, "no")];
     (headers, Body::from_stream(pieces)).into_response()
 }
 
