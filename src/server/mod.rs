@@ -1,12 +1,13 @@
 //! The embedded transcription service. It does not use the queue and could run alone.
 //!
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
-//! turns audio into text, `webhooks/` reports the end of transcriptions, `status_page/` shows the service's state.
-//! Start reading at `service.rs`.
+//! turns audio into text, `webhooks/` reports the end of transcriptions, `status_page/` shows the service's state,
+//! `openai/` offers the service in the form of OpenAI's interface. Start reading at `service.rs`.
 
 mod fair_share;
 pub mod fetch;
 pub mod http;
+pub(crate) mod openai;
 pub mod recognition;
 pub mod service;
 mod status_page;

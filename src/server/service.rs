@@ -168,6 +168,7 @@ pub async fn start(
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let public = options.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let closing = CancellationToken::new();
     let service = Arc::new(ServiceState {
         list_sources: ListSources { store, live },
         rendered: ResponseCache::default(),
@@ -185,8 +186,8 @@ pub async fn start(
         long_bodies: Semaphore::new(LONG_BODIES),
         bodies: options.bodies,
         in_flight: RequestsInProgress::new(options.requests),
+        closing: closing.clone(),
     });
-    let closing = CancellationToken::new();
     let front = Front::new(&service);
     let answer = move |mut request: Request, peer| {
         request.extensions_mut().insert(ConnectInfo(peer));
@@ -358,6 +359,7 @@ impl RunningService {
 
 impl Drop for RunningService {
     fn drop(&mut self) {
+        self.closing.cancel();
         self.serving.abort();
     }
 }

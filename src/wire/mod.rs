@@ -12,6 +12,8 @@ pub(crate) mod languages;
 mod lax_reader;
 pub mod live;
 pub(crate) mod network;
+pub(crate) mod openai;
+mod openai_schema;
 pub mod page;
 pub mod parameter_check;
 mod parameter_table;

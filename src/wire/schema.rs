@@ -6,7 +6,7 @@ use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT, RecordPage};
 use crate::wire::record::{Created, Record};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::Uploaded;
-use crate::wire::{published, record, upload, v1};
+use crate::wire::{openai_schema, published, record, upload, v1};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -30,17 +30,20 @@ pub fn document(key_headers: &[String]) -> Value {
         v1_answer: reference::<v1::V1Answer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
+    // Any one of them is sufficient.
+    let security: Vec<Value> = key_headers.iter().map(|name| json!({ name: [] })).collect();
+    let mut paths = paths(&bodies);
+    paths.extend(openai_schema::paths(&mut generator, &security));
     let mut schemas = generator.take_definitions(true);
     schemas.insert("CreateRequest".to_owned(), published::create_schema());
     let key = |name: &String| (name.clone(), json!({ "type": "apiKey", "in": "header", "name": name }));
-    let keys: Map<String, Value> = key_headers.iter().map(key).collect();
-    // Any one of them is sufficient.
-    let security: Vec<Value> = key_headers.iter().map(|name| json!({ name: [] })).collect();
+    let mut keys: Map<String, Value> = key_headers.iter().map(key).collect();
+    keys.insert(openai_schema::BEARER.to_owned(), openai_schema::bearer_scheme());
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Speech transcription service", "version": env!("CARGO_PKG_VERSION") },
         "security": security,
-        "paths": paths(&bodies),
+        "paths": paths,
         "components": { "schemas": schemas, "securitySchemes": keys },
     })
 }
@@ -55,7 +58,7 @@ fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(configure).into_generator()
 }
 
-fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+pub(super) fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
@@ -151,7 +154,7 @@ fn create(name: &str, bodies: &Bodies) -> Value {
     create
 }
 
-fn id() -> Value {
+pub(super) fn id() -> Value {
     json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }])
 }
 
@@ -178,7 +181,7 @@ fn content(schema: &Value) -> Value {
     json!({ "application/json": { "schema": schema } })
 }
 
-fn operation(summary: &str, status: u16, answer: &Value, error: &Value, extra: Value) -> Value {
+pub(super) fn operation(summary: &str, status: u16, answer: &Value, error: &Value, extra: Value) -> Value {
     let refused = json!({ "description": "Refused, and why", "content": content(error) });
     let answered = json!({ "description": "As asked for", "content": content(answer) });
     let mut operation = json!({
@@ -191,7 +194,7 @@ fn operation(summary: &str, status: u16, answer: &Value, error: &Value, extra: V
     operation
 }
 
-fn form(files: &[&str]) -> Value {
+pub(super) fn form(files: &[&str]) -> Value {
     // `format` is what tools support, `contentMediaType` what the standard defines.
     let file = json!({ "type": "string", "format": "binary", "contentMediaType": "application/octet-stream" });
     let properties: Map<String, Value> = files.iter().map(|name| ((*name).to_owned(), file.clone())).collect();

@@ -11,7 +11,7 @@ import re
 import schemathesis
 
 ADDRESSES = ("audio_url", "video_url", "callback_url", "webhook_url", "url")
-FILES = ("audio", "video")
+FILES = ("audio", "video", "file")
 BEYOND = ("language", "language_config", "languages_guidance", "code_switching_config", "pii_redaction")
 HOST = re.compile(r"^(https?://)[0-9a-z.-]+(:[0-9]*)?(?=[/?#]|$)", re.IGNORECASE)
 with open(os.environ["SPEECH"], "rb") as file:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Puts what tests/it/service/official_clients.rs runs into target/clients: the public service's official clients for Python
-# and JavaScript, and a checker of OpenAPI documents; and what tests/it/outputs/formats.rs reads outputs with. All pinned,
-# with hashes. Does nothing, and needs no network, where they are there already. With --check it only looks whether they are.
+# Puts what tests/it/service/official_clients.rs and openai.rs run into target/clients: the official clients for
+# Python and JavaScript of the public service and of OpenAI, and a checker of OpenAPI documents; and what
+# tests/it/outputs/formats.rs reads outputs with. All pinned, with hashes. Does nothing, and needs no network, where
+# they are there already. With --check it only looks whether they are.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -148,6 +148,18 @@ impl KeyCheck {
         self.check_key(sent.map(HeaderValue::as_bytes))
     }
 
+    /// As [`KeyCheck::authenticate`], for OpenAI's interface, whose clients send the key as `Authorization: Bearer KEY`
+    /// (RFC 6750).
+    ///
+    /// # Errors
+    /// As [`KeyCheck::authenticate`].
+    pub fn authenticate_bearer(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
+        match headers.get(header::AUTHORIZATION).and_then(bearer_key) {
+            Some(key) => self.check_key(Some(key)),
+            None => self.authenticate(headers),
+        }
+    }
+
     /// Returns the owner of the key that a request for the status page carries. A browser cannot send a key's header,
     /// so here the key may also be the password of HTTP Basic (RFC 7617), with any user name. The other endpoints do
     /// not accept it: browsers send such a password with requests of any page.
@@ -207,6 +219,14 @@ fn password(sent: &HeaderValue) -> Option<Vec<u8>> {
     Some(pair[colon + 1..].to_vec())
 }
 
+/// Returns the key of `Bearer …`; `None` for anything else. A key may be any bytes.
+fn bearer_key(sent: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, key) = sent.as_bytes().split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| key.trim_ascii())
+}
+
+const BEARER: &[u8] = b"bearer ";
+
 fn owner(key: &[u8]) -> Hash {
     Hash(blake3::derive_key("scribed 2026-11-20 owner of a transcription", key))
 }
@@ -234,5 +254,30 @@ mod tests {
             door.authenticate(&headers).ok()
         };
         assert_eq!(["one", "two", "three"].map(admitted), [None, Some(owners[1]), Some(owners[2])]);
+    }
+
+    #[test]
+    fn a_bearer_is_a_key_of_openai_s_interface_only() {
+        let key = ApiKey::new("a key");
+        let door = KeyCheck::new(std::slice::from_ref(&key), &[key.owner()], vec!["x-service-key".to_owned()]);
+        let sent = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(
+                header::HeaderName::from_static(name),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            )])
+        };
+        let owner = Ok(key.owner());
+        for right in ["Bearer a key", "bearer  a key ", "BEARER a key"] {
+            assert_eq!(door.authenticate_bearer(&sent("authorization", right)), owner, "{right}");
+            assert!(door.authenticate(&sent("authorization", right)).is_err(), "{right}");
+        }
+        for wrong in ["Bearer", "Bearer ", "Bearer a", "Bearer a key x", "Basic a key", "a key", "Bearera key", "é"] {
+            let refused = door.authenticate_bearer(&sent("authorization", wrong)).unwrap_err();
+            assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{wrong}");
+        }
+        assert_eq!(door.authenticate_bearer(&sent("x-service-key", "a key")), owner);
+        let mut both = sent("authorization", "Bearer wrong");
+        both.extend(sent("x-service-key", "a key"));
+        assert!(door.authenticate_bearer(&both).is_err(), "the key that the client sends counts");
     }
 }

@@ -16,7 +16,28 @@ pub struct Cors {
     own: Option<String>,
     /// The headers that pages may send in addition to those that browsers always allow.
     headers: HeaderValue,
+    /// The same for OpenAI's interface.
+    openai_headers: HeaderValue,
 }
+
+/// What OpenAI's JavaScript client sends from a page.
+const OPENAI_HEADERS: [&str; 15] = [
+    "authorization",
+    "idempotency-key",
+    "openai-organization",
+    "openai-project",
+    "user-agent",
+    "x-client-request-id",
+    "x-stainless-arch",
+    "x-stainless-helper-method",
+    "x-stainless-lang",
+    "x-stainless-os",
+    "x-stainless-package-version",
+    "x-stainless-retry-count",
+    "x-stainless-runtime",
+    "x-stainless-runtime-version",
+    "x-stainless-timeout",
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOrigin {
@@ -33,9 +54,12 @@ impl Cors {
     /// clients reach the service from outside, if it is configured.
     pub fn new(origins: Vec<String>, key_headers: &[String], public: Option<&Url>) -> Self {
         let names: Vec<&str> = ["content-type"].into_iter().chain(key_headers.iter().map(String::as_str)).collect();
-        let headers = HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static("content-type"));
+        let list = |names: &[&str]| {
+            HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static("content-type"))
+        };
+        let (headers, openai_headers) = (list(&names), list(&[&names[..], &OPENAI_HEADERS].concat()));
         let own = public.map(|url| url.origin().ascii_serialization());
-        Self { origins, own, headers }
+        Self { origins, own, headers, openai_headers }
     }
 
     /// Returns what these headers say about the page that sends the request.
@@ -55,10 +79,11 @@ impl Cors {
     }
 
     /// Returns the response to a preflight request: what an allowed page may send.
-    pub fn preflight(&self) -> Response {
+    pub fn preflight(&self, is_openai: bool) -> Response {
+        let headers = if is_openai { &self.openai_headers } else { &self.headers };
         let heads = [
             (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
-            (header::ACCESS_CONTROL_ALLOW_HEADERS, self.headers.clone()),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, headers.clone()),
             (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
             // Browsers require this where a page of the internet requests from a private network.
             (HeaderName::from_static("access-control-allow-private-network"), HeaderValue::from_static("true")),

@@ -10,8 +10,7 @@ use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, block
 use crate::server::http::upload;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::http::validate_create;
-use crate::server::storage::transcriptions;
-use crate::server::storage::transcriptions::{Acceptance, CreateAudio};
+use crate::server::storage::transcriptions::{Acceptance, CreateAudio, CreateOrder};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
 use axum::Json;
@@ -22,6 +21,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use std::sync::Arc;
+use tokio::sync::OwnedRwLockReadGuard;
 use uuid::Uuid;
 
 /// Handles `POST /v2/upload`: multipart, or JSON that names the audio's address.
@@ -107,15 +107,28 @@ pub async fn create(
     let accepting = Arc::clone(&service.accepting).read_owned().await;
     let mut request = parse_body(&service, owner, body).await?;
     request.audio = resolve_upload(&service, owner, &base, request.audio);
-    let accepted = service.list_sources.store.accept(request, accepting).await;
-    let accepted = accepted.map_err(|error| ServiceError::from_disk(&error))?;
-    match accepted {
+    let id = accept(&service, request, accepting).await?;
+    let result_url = base.result_url(uri.path(), id);
+    Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
+}
+
+/// Accepts a checked create, durably, and returns the transcription's id. `accepting` is held until then.
+///
+/// # Errors
+/// 400 if the upload is gone, 429 if too many transcriptions of the owner have not ended; errors of the file system.
+pub async fn accept(
+    service: &ServiceState,
+    order: CreateOrder,
+    accepting: OwnedRwLockReadGuard<()>,
+) -> Result<Uuid, ServiceError> {
+    let owner = order.owner;
+    let accepted = service.list_sources.store.accept(order, accepting).await;
+    match accepted.map_err(|error| ServiceError::from_disk(&error))? {
         Acceptance::Accepted(id) => {
             if let Some(key) = service.door.name_of(&owner) {
                 tracing::info!(%id, %key, "the service accepted a transcription");
             }
-            let result_url = base.result_url(uri.path(), id);
-            Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
+            Ok(id)
         }
         Acceptance::NoUpload => Err(no_upload()),
         Acceptance::Full(most) => Err(ServiceError::too_many_requests(most)),
@@ -135,11 +148,11 @@ fn resolve_upload(service: &ServiceState, owner: Hash, base: &Base, audio: Creat
 /// Longer bodies, in bytes, are parsed where other requests do not wait for them.
 const SHORT_BODY: usize = 16 << 10;
 
-async fn parse_body(
-    service: &ServiceState,
-    owner: Hash,
-    body: Vec<u8>,
-) -> Result<transcriptions::CreateOrder, ServiceError> {
+/// Checks the body of a create that `owner` sent.
+///
+/// # Errors
+/// 503 if the recogniser lacks something; otherwise as [`validate_create::parse_create`].
+pub async fn parse_body(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<CreateOrder, ServiceError> {
     if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT_BODY) {
         return validate_create::parse_create(&body, owner, recogniser.languages());
     }

@@ -176,7 +176,11 @@ async fn remove(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteR
 /// How long to wait until a cancelled transcription ends. It stops at once, except for its writes to the disk.
 const CANCELLING: Duration = Duration::from_secs(20);
 
-async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
+/// Deletes a transcription of this owner; one that has not ended is stopped first.
+///
+/// # Errors
+/// 503 if it does not stop in time; errors of the file system.
+pub async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
     let store = &service.list_sources.store;
     let cancelling = async {
         loop {

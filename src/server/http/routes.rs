@@ -19,12 +19,15 @@ use crate::server::http::create;
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Links;
 use crate::server::http::lists::ListSources;
+use crate::server::http::long_answers::LongAnswers;
 use crate::server::http::records;
 use crate::server::http::request_body::{BodyLimits, RequestBody};
 use crate::server::http::requests_in_progress::{RequestHold, RequestsInProgress, hold_until_sent};
 use crate::server::http::response;
-use crate::server::http::v1::{LongAnswers, V1Call};
+use crate::server::http::v1::V1Call;
 use crate::server::http::{openapi, v1};
+use crate::server::openai;
+use crate::server::openai::error::ErrorContext;
 use crate::server::recognition::lazy::LazyRecogniser;
 use crate::server::status_page::page;
 use crate::server::status_page::statistics::Statistics;
@@ -47,6 +50,7 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{RwLock, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 use uuid::Uuid;
 
@@ -85,6 +89,8 @@ pub struct ServiceState {
     pub in_flight: Arc<RequestsInProgress>,
     /// The origins whose pages may use the service.
     pub cors: Cors,
+    /// Cancelled when the service begins to stop.
+    pub closing: CancellationToken,
 }
 
 /// Endpoints while they are added. Each one says whether it needs a key.
@@ -141,6 +147,7 @@ impl Front {
         // The first version reads responses of the second version, so those endpoints are completed first.
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
+        openai::routes::add_endpoints(&mut endpoints, &long);
         v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
         openapi::add_endpoint(&mut endpoints, service.door.headers());
         endpoints.front(service)
@@ -156,7 +163,7 @@ impl Front {
         let mut response = match asking {
             RequestOrigin::Foreign => complete(&service, &uri, foreign_origin_error(request.headers()).into_response()),
             RequestOrigin::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => {
-                service.cors.preflight()
+                service.cors.preflight(openai::is_path(uri.path()))
             }
             RequestOrigin::Allowed(_) | RequestOrigin::Own => self.admit(request).await,
         };
@@ -171,6 +178,9 @@ impl Front {
     async fn admit(self, mut request: Request) -> Response {
         let authenticated = match request.extensions().get::<Full>() {
             Some(full) => Err(no_room_error(*full)),
+            None if openai::is_path(request.uri().path()) => {
+                Ok(self.service.door.authenticate_bearer(request.headers()))
+            }
             None => Ok(self.service.door.authenticate(request.headers())),
         };
         let held = match authenticated {
@@ -303,6 +313,10 @@ async fn unknown_path(method: Method, uri: Uri) -> ServiceError {
 fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Response) -> Response {
     let (path, request_id) = (uri.path().to_owned(), response::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
+    if openai::is_path(&path) {
+        let context = bare.extensions().get::<ErrorContext>().copied();
+        return with_headers_of(bare, openai::error::render(refusal, context, &request_id));
+    }
     let body = ErrorBody {
         timestamp: timestamps::format(service.clock.now()),
         path,
@@ -312,7 +326,11 @@ fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Respo
         validation_errors: refusal.wrong.into_iter().map(Into::into).collect(),
         ..ErrorBody::default()
     };
-    let mut response = (refusal.status, Json(body)).into_response();
+    with_headers_of(bare, (refusal.status, Json(body)).into_response())
+}
+
+/// Adds the headers of the response without a body that belong to every form of a refusal.
+fn with_headers_of(bare: &Response, mut response: Response) -> Response {
     for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL] {
         if let Some(value) = bare.headers().get(&name) {
             response.headers_mut().insert(name, value.clone());

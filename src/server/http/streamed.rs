@@ -35,6 +35,11 @@ impl StoredResult {
         Ok(Self { file, len })
     }
 
+    /// Returns its length in bytes.
+    pub fn total_bytes(&self) -> u64 {
+        self.len
+    }
+
     /// Reads the whole result, whatever its size.
     ///
     /// # Errors

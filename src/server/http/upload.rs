@@ -58,6 +58,11 @@ impl ReceivedUpload {
         Ok(Self { incoming, filename: plain_name(&filename), source, media })
     }
 
+    /// Returns the number of channels, equal ones included.
+    pub fn channels(&self) -> u32 {
+        self.media.channels
+    }
+
     /// Puts the recording into the upload store under an id, and returns its metadata. Blocks on the disk.
     ///
     /// # Errors
@@ -85,6 +90,24 @@ impl ReceivedUpload {
     }
 }
 
+/// Adds the current part, which is a file, to an upload as it arrives.
+///
+/// # Errors
+/// The body cannot be read any further, or the file does not fit.
+pub async fn write_part(
+    parts: &mut Multipart<&mut BodyDataStream>,
+    incoming: &mut UploadWriter,
+    meter: &BodyMeter,
+) -> Result<(), ServiceError> {
+    parts.mark_file();
+    meter.set_audio(true);
+    while let Some(chunk) = parts.chunk().await.map_err(multipart_error)? {
+        incoming.write(&chunk).await.map_err(upload_store_error)?;
+    }
+    meter.set_audio(false);
+    Ok(())
+}
+
 /// Reads all parts to the end, in any order, and returns the file's name.
 async fn take_audio(
     parts: &mut Multipart<&mut BodyDataStream>,
@@ -99,18 +122,14 @@ async fn take_audio(
         if filename.is_some() {
             return Err(ServiceError::bad_request(format!("the body has more than one part named `{PART_NAME}`")));
         }
-        parts.mark_file();
-        meter.set_audio(true);
-        while let Some(chunk) = parts.chunk().await.map_err(multipart_error)? {
-            incoming.write(&chunk).await.map_err(upload_store_error)?;
-        }
-        meter.set_audio(false);
+        write_part(parts, incoming, meter).await?;
         filename = Some(part.filename);
     }
     filename.ok_or_else(|| ServiceError::bad_request(format!("the multipart body has no part named `{PART_NAME}`")))
 }
 
-fn multipart_error(error: MultipartError) -> ServiceError {
+/// Converts an error of a body into a refusal.
+pub fn multipart_error(error: MultipartError) -> ServiceError {
     match error {
         MultipartError::TooMany | MultipartError::TooLong => too_large(error.to_string()),
         MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => {

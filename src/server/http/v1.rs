@@ -6,7 +6,7 @@
 
 use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
-use crate::domain::names::Hash;
+use crate::server::http::long_answers::{ANSWER, LongAnswers, LongPermits, SHORT, held_until_sent};
 use crate::server::http::multipart;
 use crate::server::http::multipart::{Multipart, MultipartError};
 use crate::server::http::request_body::BodyMeter;
@@ -25,11 +25,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 /// Adds the first version's call to the endpoints.
 pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
@@ -49,63 +48,6 @@ pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
 /// Longest text of one form field, and longest name of one, in bytes; [`multipart`] bounds all fields together.
 const FIELD: usize = 64 * 1024;
 const NAME: usize = 256;
-
-/// Longest response of a step that is read into memory, in bytes: some forty hours of speech. The first version's
-/// response is one piece, so a longer result can be read only through the second version's endpoints, which stream it.
-const ANSWER: u64 = 32 << 20;
-
-/// Longer responses are read and converted a few at a time over all keys, and each key holds only a few until they are
-/// sent.
-const SHORT: u64 = 1 << 20;
-
-/// How many long responses are built at once: each takes several times its length.
-const BUILT: usize = 2;
-
-/// How many built and unsent responses each key may hold, of about [`ANSWER`] bytes at most. A slow reader delays only
-/// requests of the same key.
-const HELD: usize = 2;
-
-/// Limits who may build and hold long responses.
-pub struct LongAnswers {
-    built: Arc<Semaphore>,
-    held: Mutex<HashMap<Hash, Weak<Semaphore>>>,
-}
-
-impl Default for LongAnswers {
-    fn default() -> Self {
-        Self { built: Arc::new(Semaphore::new(BUILT)), held: Mutex::default() }
-    }
-}
-
-/// The permits of a long response in memory.
-struct Long {
-    /// Held until the response is built.
-    building: Option<OwnedSemaphorePermit>,
-    /// Held until the response is sent.
-    held: Option<OwnedSemaphorePermit>,
-}
-
-impl LongAnswers {
-    /// Waits until this key may build and hold one more response. The key's own permit comes first: waiting for it
-    /// keeps no other key from building.
-    async fn begin(&self, owner: Hash) -> Long {
-        let of_key = self.of_key(owner);
-        let held = of_key.acquire_owned().await.ok();
-        Long { held, building: Arc::clone(&self.built).acquire_owned().await.ok() }
-    }
-
-    /// Returns the key's semaphore. It exists as long as somebody holds one of its permits or waits for one.
-    fn of_key(&self, owner: Hash) -> Arc<Semaphore> {
-        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, of_key| of_key.strong_count() > 0);
-        if let Some(of_key) = all.get(&owner).and_then(Weak::upgrade) {
-            return of_key;
-        }
-        let of_key = Arc::new(Semaphore::new(HELD));
-        all.insert(owner, Arc::downgrade(&of_key));
-        of_key
-    }
-}
 
 /// The first version's call, which calls the second version in the same process.
 #[derive(Clone)]
@@ -145,7 +87,7 @@ impl V1Call {
         let (result, long) = self.wait(&path, &original, &created.id).await?;
         let response = Json(to_v1_answer(&result, format)).into_response();
         drop(result);
-        let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
+        let LongPermits { building, held } = long.unwrap_or(LongPermits { building: None, held: None });
         drop(building);
         Ok(response.map(|body| held_until_sent(body, held)))
     }
@@ -235,7 +177,7 @@ impl V1Call {
         path: &str,
         original: &OriginalRequest,
         id: &str,
-    ) -> Result<(ResultBody, Option<Long>), Refused> {
+    ) -> Result<(ResultBody, Option<LongPermits>), Refused> {
         const PAUSES: Growth = Growth::doubling(Duration::from_millis(50), Duration::from_secs(1));
         let mut polls = 0;
         loop {
@@ -277,7 +219,7 @@ impl V1Call {
         id: &str,
         parts: &Parts,
         body: Body,
-    ) -> Result<(Bytes, Option<Long>), Refused> {
+    ) -> Result<(Bytes, Option<LongPermits>), Refused> {
         let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
         if length > ANSWER {
@@ -322,17 +264,6 @@ fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     let retry_after = parts.headers.get(header::RETRY_AFTER).cloned();
     response.headers_mut().extend(retry_after.map(|after| (header::RETRY_AFTER, after)));
     Err(Box::new(response))
-}
-
-/// Returns a body that releases the permit when it is sent or dropped.
-fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
-    match permit {
-        None => body,
-        Some(permit) => Body::from_stream(body.into_data_stream().map(move |piece| {
-            let _held = &permit;
-            piece
-        })),
-    }
 }
 
 /// Returns a form with one file, as it is sent to the upload endpoint.

@@ -11,6 +11,7 @@ mod malformed_requests;
 mod memory;
 mod named_keys;
 mod official_clients;
+mod openai;
 mod openapi;
 mod public_url;
 mod quarantine;

@@ -1,5 +1,5 @@
 //! `scribed serve` as others use it: by the public service's official clients, unmodified, and by a checker that
-//! makes up requests from its OpenAPI document. `tests/clients/install.sh` brings them, with pinned versions.
+//! makes up requests from its OpenAPI document. OpenAI's clients are in `openai.rs`. `tests/clients/install.sh` brings them, with pinned versions.
 
 use crate::support::bed::{Bed, Running, ffmpeg};
 use crate::support::librivox::{readings, word_errors};
@@ -13,26 +13,26 @@ const KEY: &str = "a-key";
 /// No run of a client lasts longer: then it hangs.
 const LIMIT: &str = "400";
 
-fn root() -> &'static Path {
+pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Where the clients are; fails where they are not, or others than those that are pinned.
-fn installed() -> PathBuf {
+pub(super) fn installed() -> PathBuf {
     let checked = Command::new(root().join("tests/clients/install.sh")).arg("--check").output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     root().join("target/clients")
 }
 
 /// `scribed serve` with what clients of the public service need, and one live transcription.
-struct Serving {
+pub(super) struct Serving {
     _running: Running,
-    bed: Bed,
+    pub bed: Bed,
     url: String,
 }
 
 impl Serving {
-    fn start(settings: &str) -> Self {
+    pub fn start(settings: &str) -> Self {
         let bed = Bed::new(&format!(
             "[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\n\
              key_header = [\"x-service-key\", \"x-gladia-key\"]\n{settings}\n[[source]]\nfolder = \"inbox\"\n"
@@ -62,7 +62,7 @@ impl Serving {
     }
 
     /// A program that is told of the service and of two recordings, at its end.
-    fn told(&self, program: &Path) -> Command {
+    pub fn told(&self, program: &Path) -> Command {
         let long = self.bed.path("long.wav");
         let speech = readings().swap_remove(SPEECH).path;
         ffmpeg(["-stream_loop", "5", "-i", speech.to_str().unwrap()], &long);
@@ -78,7 +78,7 @@ impl Serving {
 const SPEECH: usize = 1;
 
 /// What a program said; fails unless it ended well.
-fn ended(what: &str, output: &Output) -> String {
+pub(super) fn ended(what: &str, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what}: {}\n{said}\n{errors}", output.status);
@@ -86,7 +86,7 @@ fn ended(what: &str, output: &Output) -> String {
 }
 
 /// A client read, in two ways, what was spoken: at most half of the words are wrong.
-fn assert_read(said: &str) {
+pub(super) fn assert_read(said: &str) {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
     for heard in lines {
@@ -126,7 +126,8 @@ fn made_up_requests_are_answered_as_the_document_says() {
     let mut check = serving.told(&clients.join("python/bin/schemathesis"));
     check.arg("--config-file").arg(root().join("tests/clients/schemathesis.toml"));
     check.arg("run").arg(format!("{}/openapi.json", serving.url));
-    check.args(["--header", &format!("x-service-key: {KEY}"), "--max-examples", "5", "--seed", "1", "--workers", "1"]);
+    check.args(["--header", &format!("x-service-key: {KEY}"), "--header", &format!("Authorization: Bearer {KEY}")]);
+    check.args(["--max-examples", "5", "--seed", "1", "--workers", "1"]);
     check.args(["--generation-deterministic", "--continue-on-failure", "--no-color", "--warnings", "off"]);
     check.env("SPEECH", &piece).env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", root().join("tests/clients"));
     let output = check.current_dir(serving.bed.path("")).output().unwrap();

@@ -158,6 +158,33 @@ impl Desk {
         assert_eq!(self.ask("post", "/v2/upload", "", |r| r.body("speech")).await["statusCode"], 415);
     }
 
+    /// OpenAI's interface with each form of its answer.
+    async fn openai(&mut self) {
+        let form = |format: &str, stream: &str| {
+            let file = Part::bytes(speech()).file_name("a.wav");
+            let form = Form::new().part("file", file).text("model", "whisper-1").text("stream", stream.to_owned());
+            form.text("timestamp_granularities[]", "word").text("response_format", format.to_owned())
+        };
+        for path in ["/v1/audio/transcriptions", "/v1/audio/translations"] {
+            for format in ["json", "verbose_json", "text", "srt", "vtt", "nonsense"] {
+                let answer = self.ask("post", path, "", |request| request.multipart(form(format, "false"))).await;
+                match format {
+                    "nonsense" => assert_eq!(answer["error"]["param"], "response_format"),
+                    "json" | "verbose_json" => assert!(answer["text"].is_string(), "{answer}"),
+                    _ => assert_eq!(answer, Value::Null),
+                }
+            }
+        }
+        let path = "/v1/audio/transcriptions";
+        assert_eq!(self.ask("post", path, "", |request| request.multipart(form("json", "true"))).await, Value::Null);
+        assert_eq!(self.get("/v1/models", "").await["object"], "list");
+        assert_eq!(self.get("/v1/models/{id}", "whisper-1").await["object"], "model");
+        assert_eq!(self.get("/v1/models/{id}", "no-such").await["error"]["code"], "model_not_found");
+        let answer = self.service.client.get(format!("{}/v1/models", self.service.base)).send().await.unwrap();
+        let refused = self.document.holds("/v1/models", "get", answer).await;
+        assert_eq!(refused["error"]["code"], "invalid_api_key");
+    }
+
     /// The first version's call with each form of its answer.
     async fn first_version(&mut self) {
         for (path, part) in [("/audio/text/audio-transcription", "audio"), ("/video/text/video-transcription", "video")]
@@ -226,6 +253,7 @@ async fn every_answer(shapes: Shapes) {
     }
     store.refusals().await;
     store.first_version().await;
+    store.openai().await;
     for (path, id) in [("/v2/pre-recorded/{id}", &first), ("/v2/transcription/{id}", &second)] {
         store.ask("delete", path, id, |request| request).await;
         assert_eq!(store.get(path, id).await["statusCode"], 404);
