@@ -38,7 +38,7 @@
 //!
 //! 1. Nothing in `domain/` uses time, disk, network or async.
 //! 2. Only `clock.rs` reads the time, except for code that shows progress to a person.
-//! 3. Only `store/sled.rs` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
+//! 3. Only `store/sled/` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
 //!    for work that blocks.
 //! 4. `server/` knows nothing of the queue: it could run alone.
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes text of others (`domain/escape.rs`).

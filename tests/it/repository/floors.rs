@@ -184,9 +184,12 @@ fn one_file_asks_the_time_one_knows_the_engine_one_repeats_and_one_blocks() {
     let asks = naming(&time);
     let unwanted: Vec<&String> = asks.iter().filter(|name| !TIME_FOR_THE_EYE.contains(&name.as_str())).collect();
     assert_eq!(unwanted, ["clock"], "only clock.rs asks the time");
-    // The composition root means the file, not the crate.
+    // The composition root means the room, not the crate.
     let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
-    assert_eq!(knows, ["store/sled"], "only store/sled.rs knows sled");
+    assert!(
+        !knows.is_empty() && knows.iter().all(|name| name.starts_with("store/sled")),
+        "only store/sled/ knows sled: {knows:?}"
+    );
     assert_eq!(naming(&["backoff::"]), ["backpressure/backoff"], "waits grow in one place");
     let blocks = ["spawn_blocking", "block_in_place", "tokio::task::spawn_blocking", "task::spawn_blocking"];
     assert_eq!(naming(&blocks), ["blocking"], "only blocking.rs starts tokio's threads for work that blocks");
