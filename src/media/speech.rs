@@ -67,10 +67,11 @@ const LEAST_SPREAD_OF_SYLLABLES: f32 = 5.5;
 /// How many decibels the levels of two frames of syllables in a row differ at least, in the mean: a melody changes more
 /// slowly.
 const LEAST_CHANGE: f32 = 3.2;
-/// How many decibels the levels of two frames of speech in a row differ at most, in the mean: drums differ more.
+/// How many decibels the levels of two frames of speech in a row differ at most, in the mean: drums, with silence between
+/// them, differ more.
 const MOST_CHANGE: f32 = 9.5;
-/// Levels that are more decibels below the loudest frame count as this: digital silence before a held tone is not a
-/// change as great as many syllables.
+/// A level that is more decibels below the loudest frame counts as if it were this much below, except for [`MOST_CHANGE`]:
+/// digital silence before a held tone is no change as great as that of many syllables.
 const MOST_RANGE: f32 = 40.0;
 
 /// Returns the parts of a loud segment that change as speech does.
@@ -95,14 +96,21 @@ fn is_speech(levels: &[f32]) -> bool {
     if levels.len() < LEAST_FRAMES {
         return !levels.is_empty();
     }
-    let count = levels.len() as f32;
     let floor = levels.iter().copied().fold(f32::MIN, f32::max) - MOST_RANGE;
-    let levels: Vec<f32> = levels.iter().map(|level| level.max(floor)).collect();
+    let audible: Vec<f32> = levels.iter().map(|level| level.max(floor)).collect();
+    let spread = standard_deviation(&audible);
+    let is_like_syllables = spread >= LEAST_SPREAD_OF_SYLLABLES && mean_change(&audible) >= LEAST_CHANGE;
+    (spread >= LEAST_SPREAD || is_like_syllables) && mean_change(levels) <= MOST_CHANGE
+}
+
+fn standard_deviation(levels: &[f32]) -> f32 {
+    let count = levels.len() as f32;
     let mean = levels.iter().sum::<f32>() / count;
-    let spread = (levels.iter().map(|level| (level - mean).powi(2)).sum::<f32>() / count).sqrt();
-    let change = levels.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum::<f32>() / (count - 1.0);
-    let is_like_syllables = spread >= LEAST_SPREAD_OF_SYLLABLES && change >= LEAST_CHANGE;
-    (spread >= LEAST_SPREAD || is_like_syllables) && change <= MOST_CHANGE
+    (levels.iter().map(|level| (level - mean).powi(2)).sum::<f32>() / count).sqrt()
+}
+
+fn mean_change(levels: &[f32]) -> f32 {
+    levels.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum::<f32>() / (levels.len() - 1) as f32
 }
 
 fn seconds(samples: u64) -> f64 {

@@ -1,6 +1,6 @@
 //! Makes steps durable: one thread syncs for all that wait.
 
-use super::failure::{Flaw, Health};
+use super::failure::{FirstFailure, Flaw};
 use super::open::panic_words;
 use crate::store::contract::StoreError;
 use crate::store::queue::Barrier;
@@ -20,24 +20,25 @@ type Waiter = oneshot::Sender<Result<(), StoreError>>;
 pub(super) struct Committer {
     waiters: Option<mpsc::Sender<Waiter>>,
     thread: Option<JoinHandle<()>>,
-    health: Arc<Health>,
+    first_failure: Arc<FirstFailure>,
 }
 
 impl Committer {
-    pub(super) fn start(db: ::sled::Db, file: File, health: Arc<Health>) -> io::Result<Self> {
+    pub(super) fn start(db: ::sled::Db, file: File, first_failure: Arc<FirstFailure>) -> io::Result<Self> {
         let (waiters, inbox) = mpsc::channel(WAITING);
-        let disk = Disk { db, file, health: Arc::clone(&health) };
+        let disk = Disk { db, file, first_failure: Arc::clone(&first_failure) };
         // A separate thread: a sync can take seconds, and no other work may wait behind it.
         let thread = std::thread::Builder::new().name("store-sync".into()).spawn(move || disk.serve(inbox))?;
-        Ok(Self { waiters: Some(waiters), thread: Some(thread), health })
+        Ok(Self { waiters: Some(waiters), thread: Some(thread), first_failure })
     }
 }
 
 #[async_trait::async_trait]
 impl Barrier for Committer {
     async fn durable(&self) -> Result<(), StoreError> {
-        self.health.check()?;
-        let gone = || self.health.fail(Flaw::Io(io::Error::other("the thread that syncs the queue to disk has ended")));
+        self.first_failure.check()?;
+        let gone =
+            || self.first_failure.fail(Flaw::Io(io::Error::other("the thread that syncs the queue to disk has ended")));
         let (waiter, answer) = oneshot::channel();
         let waiters = self.waiters.as_ref().ok_or_else(gone)?;
         waiters.send(waiter).await.map_err(|_| gone())?;
@@ -58,7 +59,7 @@ impl Drop for Committer {
 struct Disk {
     db: ::sled::Db,
     file: File,
-    health: Arc<Health>,
+    first_failure: Arc<FirstFailure>,
 }
 
 impl Disk {
@@ -81,11 +82,11 @@ impl Disk {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.health.check()?;
+        self.first_failure.check()?;
         let flushed = catch_unwind(AssertUnwindSafe(|| self.db.flush()));
         let flushed =
             flushed.unwrap_or_else(|panic| Err(::sled::Error::ReportableBug(panic_words(panic.as_ref()).into())));
         let synced = flushed.map_err(Flaw::from).and_then(|_| Ok(self.file.sync_data()?));
-        synced.map_err(|flaw| self.health.fail(flaw))
+        synced.map_err(|flaw| self.first_failure.fail(flaw))
     }
 }

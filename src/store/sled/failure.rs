@@ -105,14 +105,14 @@ pub(super) fn unwritable(path: &Path, error: io::Error) -> StoreError {
 
 /// Remembers the first failure: after a failed sync the kernel marks the lost pages as clean, and a second sync would
 /// succeed without having written them.
-pub(super) struct Health {
+pub(super) struct FirstFailure {
     pub(super) dir: PathBuf,
     pub(super) failed: OnceLock<StoreError>,
     /// Every handle of sled keeps this alive, so the lock is released after the last one.
     pub(super) _process_lock: Arc<ProcessLock>,
 }
 
-impl Health {
+impl FirstFailure {
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }

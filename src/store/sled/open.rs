@@ -2,7 +2,7 @@
 
 use super::committer::Committer;
 use super::encoding::{FORMAT, WHOLE, seal, unseal};
-use super::failure::{Flaw, Health, unwritable};
+use super::failure::{FirstFailure, Flaw, unwritable};
 use super::rows::{META_FORMAT, META_LOST, META_TRUSTED, SledRows};
 use crate::domain::names::Timestamp;
 use crate::durable_file;
@@ -198,14 +198,19 @@ fn open_unguarded(
     file.sync_data()?;
     sync_created(dir)?;
 
-    let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _process_lock: Arc::clone(process_lock) });
+    let first_failure =
+        Arc::new(FirstFailure { dir: queue, failed: OnceLock::new(), _process_lock: Arc::clone(process_lock) });
     let journal = Arc::new(HistoryFiles::open(dir.join("history"))?);
-    let large = Arc::new(LargeValues::new(health.dir.join(large::FOLDER)));
+    let large = Arc::new(LargeValues::new(first_failure.dir.join(large::FOLDER)));
     let named = Arc::new(Mutex::new(Some(HashSet::new())));
-    let rows =
-        SledRows { db: db.clone(), health: Arc::clone(&health), large: Arc::clone(&large), named: Arc::clone(&named) };
+    let rows = SledRows {
+        db: db.clone(),
+        first_failure: Arc::clone(&first_failure),
+        large: Arc::clone(&large),
+        named: Arc::clone(&named),
+    };
     rows.pauses()?;
-    let committer = Committer::start(db.clone(), file, health)?;
+    let committer = Committer::start(db.clone(), file, first_failure)?;
     let store = QueueStore::open_at(now, Box::new(rows), Arc::<HistoryFiles>::clone(&journal), Box::new(committer))?;
     let named = named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
     if let Err(error) = large.sweep(&named) {

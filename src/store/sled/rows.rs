@@ -1,7 +1,7 @@
 //! Rows of the queue as entries of sled.
 
 use super::encoding::{DIVIDED, WHOLE, seal, seal_as, sealed, unseal};
-use super::failure::{Flaw, Health};
+use super::failure::{FirstFailure, Flaw};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
@@ -45,7 +45,7 @@ struct Purchase {
 
 pub(super) struct SledRows {
     pub(super) db: ::sled::Db,
-    pub(super) health: Arc<Health>,
+    pub(super) first_failure: Arc<FirstFailure>,
     pub(super) large: Arc<LargeValues>,
     /// The large values that the records name, collected while all records are read once.
     pub(super) named: Arc<Mutex<Option<HashSet<Hash>>>>,
@@ -53,7 +53,7 @@ pub(super) struct SledRows {
 
 impl SledRows {
     fn told(&self, flaw: Flaw) -> StoreError {
-        flaw.told(&self.health.dir)
+        flaw.told(&self.first_failure.dir)
     }
 
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -73,14 +73,14 @@ impl SledRows {
     }
 
     fn put(&self, key: &[u8], sealed: Vec<u8>) -> Result<(), StoreError> {
-        self.health.check()?;
+        self.first_failure.check()?;
         // Every insert is a separate entry in sled's log, and the log is read back in order.
-        self.db.insert(key, sealed).map(drop).map_err(|error| self.health.fail(error.into()))
+        self.db.insert(key, sealed).map(drop).map_err(|error| self.first_failure.fail(error.into()))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.health.check()?;
-        self.db.remove(key).map(drop).map_err(|error| self.health.fail(error.into()))
+        self.first_failure.check()?;
+        self.db.remove(key).map(drop).map_err(|error| self.first_failure.fail(error.into()))
     }
 
     fn flagged(&self, key: &[u8]) -> Result<bool, StoreError> {
@@ -143,7 +143,7 @@ impl Rows for SledRows {
     }
 
     fn save(&mut self, job: &Job) -> Result<(), StoreError> {
-        self.health.check()?;
+        self.first_failure.check()?;
         let sealed = self.divided(job, &parts::OF_A_JOB).map_err(|flaw| self.told(flaw))?;
         self.put(&job_key(job.id), sealed)
     }
@@ -151,28 +151,27 @@ impl Rows for SledRows {
     fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
         let rows = self.db.range([JOB].as_slice()..&[JOB + 1]).zip(1..);
         let jobs = in_order(rows, |(row, id)| self.expected(row, JobId(id)), take);
-        jobs.map_err(|flaw| flaw.told(&self.health.dir))
+        jobs.map_err(|flaw| flaw.told(&self.first_failure.dir))
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
         let first = after.map_or(1, |id| id.0.saturating_add(1));
         let rows = self.db.range(job_key(JobId(first)).as_slice()..&[JOB + 1]);
         let jobs = rows.zip(first..).map(|(row, id)| self.expected(row, JobId(id)));
-        Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.health.dir))))
+        Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.first_failure.dir))))
     }
 
     fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
         match self.read::<Purchase>(&bought_key(order))? {
             Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
-            Some(_) => {
-                Err(Flaw::Damaged("a purchase is stored under another key than its own".into()).told(&self.health.dir))
-            }
+            Some(_) => Err(Flaw::Damaged("a purchase is stored under another key than its own".into())
+                .told(&self.first_failure.dir)),
             None => Ok(None),
         }
     }
 
     fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError> {
-        let told = |flaw: Flaw| flaw.told(&self.health.dir);
+        let told = |flaw: Flaw| flaw.told(&self.first_failure.dir);
         for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
             let (_, value) = row.map_err(|error| told(error.into()))?;
             let Purchase { order, bought } = unseal(&value).map_err(told)?;
@@ -230,7 +229,7 @@ impl Rows for SledRows {
     }
 
     fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError> {
-        self.health.check()?;
+        self.first_failure.check()?;
         let sealed = self.divided(pauses, &[&["sources"]]).map_err(|flaw| self.told(flaw))?;
         self.put(META_PAUSES, sealed)
     }

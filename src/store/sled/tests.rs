@@ -1,5 +1,5 @@
 use super::encoding::*;
-use super::failure::{Flaw, Health};
+use super::failure::{FirstFailure, Flaw};
 use super::open::{copy_files, make_private, open, open_copy, open_rebuilt};
 use super::rows::job_key;
 use crate::domain::job::{JobKey, Stamp};
@@ -317,11 +317,11 @@ fn rebuilt_is_empty_and_suspect_and_the_old_one_is_kept() {
 fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
     let dir = tempfile::tempdir().unwrap();
     let process_lock = Arc::new(ProcessLock::enter(dir.path()).ok().unwrap());
-    let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _process_lock: process_lock };
-    health.check().unwrap();
-    let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
+    let first_failure = FirstFailure { dir: dir.path().into(), failed: OnceLock::new(), _process_lock: process_lock };
+    first_failure.check().unwrap();
+    let told = first_failure.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
     assert!(told.to_string().contains("Free space"), "{told}");
-    assert_eq!(health.check().unwrap_err().to_string(), told.to_string());
-    let again = health.fail(Flaw::Io(io::Error::other("later")));
+    assert_eq!(first_failure.check().unwrap_err().to_string(), told.to_string());
+    let again = first_failure.fail(Flaw::Io(io::Error::other("later")));
     assert_eq!(again.to_string(), told.to_string());
 }
