@@ -1,0 +1,64 @@
+//! Jobs as they are listed and shown.
+
+use super::explain::JobFact;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{JobId, ServiceName};
+use crate::domain::path::RelPath;
+use crate::domain::pause::Pause;
+use crate::store::contract::HistoryEntry;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A page of jobs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobPage {
+    /// With [`super::Selection::edited`], the paths of the edited outputs of each job.
+    #[serde(default)]
+    pub edited: BTreeMap<JobId, Vec<RelPath>>,
+    /// The jobs in the order of their numbers; may be empty though more follow.
+    pub jobs: Vec<Job>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// A job and its history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The paths of edited outputs.
+    #[serde(default)]
+    pub edited: Vec<RelPath>,
+    /// The job.
+    pub job: Job,
+    /// The history, oldest first.
+    pub history: Vec<HistoryEntry>,
+    /// The pause of its source, if it is paused now.
+    #[serde(default)]
+    pub paused: Option<Pause>,
+    /// Whether its recording is gone, though its folder is available.
+    #[serde(default)]
+    pub is_gone: bool,
+    /// The job for which its transcription was bought, if that is another one.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+    /// As in [`super::Explained::facts`].
+    #[serde(default)]
+    pub facts: Vec<JobFact>,
+    /// The service that transcribes it.
+    #[serde(default)]
+    pub service: Option<ServiceName>,
+    /// If its recording is gone: a job with the same transcription whose file exists, probably the same file under a
+    /// new name.
+    #[serde(default)]
+    pub moved_to: Option<Origin>,
+}
+
+/// Another job with the same transcription.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The number of the other job.
+    pub job: JobId,
+    /// Its recording.
+    pub key: JobKey,
+    /// Whether that recording is gone: then it is probably the same file under its old name.
+    pub is_gone: bool,
+}

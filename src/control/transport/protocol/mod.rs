@@ -1,0 +1,27 @@
+//! The requests to the queue and their answers. They are the same whether a daemon carries them out or the command
+//! itself. Start reading at `request.rs`; the other files have what commands of a kind ask and are told.
+
+mod answer;
+mod changes;
+mod cost;
+mod explain;
+mod forget;
+mod job_view;
+mod render;
+mod request;
+mod status;
+mod verify;
+
+pub use answer::{CommandRefusal, ControlAnswer};
+pub use changes::{Added, Deleted, Retried, RetryCost};
+pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
+pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
+pub use forget::{ForgetPiece, ForgetQuery, Forgettable};
+pub use job_view::{JobPage, Origin, Shown};
+pub use render::{AcceptQuery, AcceptedAnswer, RenderPiece, RenderQuery};
+pub use request::{ControlRequest, JobSelector, MAX_LOOKUP_NAMES, Selection, UrlOrder};
+pub use status::{
+    AwaySourceStatus, CallbackCounts, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus, RemovedSource, ScanStatus,
+    ServiceStatus, Waiting, WindowStatus,
+};
+pub use verify::{OutputState, VerifiedJob, VerifiedOutput, VerifyPiece, VerifyQuery};
