@@ -65,15 +65,40 @@ pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
         None if !source.is_local() => resolve_below(&source.folder, &job.key.path),
         None if let Some(place) = &source.output_folder => resolve_below(place, &job.key.path),
         None => bag::output_base(&resolve_below(&source.folder, &job.key.path)),
-        Some(row) if row.output.is_none() => bag::output_base(&row_outputs_beside(source, row)),
-        Some(row) => row_outputs_beside(source, row),
+        Some(row) => beside_row(source, row),
     }
+}
+
+/// As [`outputs_beside`], by a row.
+fn beside_row(source: &Source, row: &ManifestRow) -> RootedPath {
+    match &row.output {
+        None => bag::output_base(&row_outputs_beside(source, row)),
+        Some(_) => row_outputs_beside(source, row),
+    }
+}
+
+/// Returns the job with the folder of each output that an earlier row placed: what is written next goes where the
+/// present row says. Blocks if the recording may be in a bag.
+pub fn with_folders(source: &Source, job: &Job) -> Job {
+    let mut job = job.clone();
+    let Some(row) = job.placed_by.take() else { return job };
+    let (before, now) = (beside_row(source, &row).parent().full(), outputs_beside(source, &job).parent().full());
+    if before == now && job.row.is_some() {
+        return job;
+    }
+    let folder = RelPath::new(before.as_os_str().as_bytes());
+    let accepted = job.accepted.iter_mut().map(|accepted| &mut accepted.output);
+    for output in job.outputs.iter_mut().chain(&mut job.earlier).chain(accepted).filter(|output| output.at.is_none()) {
+        output.at = Some(folder.clone());
+    }
+    job
 }
 
 /// Returns the folder of an output that was written for a job. Blocks if the recording may be in a bag.
 pub fn folder_of_output(source: &Source, job: &Job, output: &Output) -> RootedPath {
     match &output.at {
         Some(folder) => RootedPath::new(Path::new(OsStr::from_bytes(folder.as_bytes())), ""),
+        None if let Some(row) = &job.placed_by => beside_row(source, row).parent(),
         // It was written before the source had an output folder.
         None if job.row.is_none() && source.output_folder.is_some() && source.is_local() => {
             bag::output_base(&resolve_below(&source.folder, &job.key.path)).parent()

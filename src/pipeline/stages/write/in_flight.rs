@@ -15,13 +15,13 @@ pub struct Writing {
 }
 
 /// While this lives, no other write of the job begins.
-pub(in crate::pipeline::stages::write) struct WriteGuard {
+pub(crate) struct WriteGuard {
     writing: Arc<Writing>,
     job: JobId,
 }
 
 impl Writing {
-    pub(super) fn begin(self: &Arc<Self>, job: JobId) -> Option<WriteGuard> {
+    pub(crate) fn begin(self: &Arc<Self>, job: JobId) -> Option<WriteGuard> {
         let is_first = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
         is_first.then(|| WriteGuard { writing: Arc::clone(self), job })
     }

@@ -28,9 +28,9 @@ pub async fn own_outputs(
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
-    // Outputs stay where they are when the output folder has changed.
+    // Outputs stay where they are when the output folder has changed, or what their row says.
     let (mut own, at) = (job.outputs.clone(), output_folder(mount.source(), job));
-    own.retain(|output| job.row.is_some() || output.at == at);
+    own.retain(|output| output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());
     }

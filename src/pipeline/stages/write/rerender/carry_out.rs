@@ -368,13 +368,8 @@ impl Work<'_> {
         if is_new { self.commit(change).await } else { Ok(()) }
     }
 
-    fn change(&self, outputs: Vec<Output>, earlier: Vec<Output>) -> OutputChange {
-        let mut accepted = self.job.accepted.clone();
-        if let Some(accepted) = &mut accepted
-            && let Some(output) = outputs.iter().find(|output| output.hash == accepted.hash)
-        {
-            accepted.output = output.clone();
-        }
+    fn change(&self, outputs: Vec<Output>, mut earlier: Vec<Output>) -> OutputChange {
+        let accepted = self.job.accepted.clone().map(|accepted| Box::new(accepted.placed_in(&outputs, &mut earlier)));
         OutputChange {
             outputs,
             earlier,

@@ -9,6 +9,8 @@ mod carry_out;
 mod decide;
 mod files;
 mod pages;
+#[cfg(test)]
+mod persons_files;
 mod settings;
 mod siblings;
 
@@ -177,11 +179,7 @@ pub async fn rerender(
     }
     let guard = context.writing.begin(job.id).ok_or(NotRendered::Moving)?;
     // Another write may have ended since the job was read.
-    let now = context.store.job(job.id).await?;
-    if now
-        .as_ref()
-        .is_none_or(|now| (&now.stage, &now.outputs, &now.placing) != (&job.stage, &job.outputs, &job.placing))
-    {
+    if !context.store.job(job.id).await?.is_some_and(|now| has_same_outputs(&now, job)) {
         return Err(NotRendered::Moving);
     }
     // The semaphore is never closed.
@@ -197,6 +195,12 @@ pub async fn rerender(
         true => Ok(Rerendered { files: work.forecast(&plan, &wanted).await, is_gone: false }),
         false => Ok(Rerendered { files: work.carry_out(plan, pending, guard).await?, is_gone: false }),
     }
+}
+
+/// Whether nothing has changed the outputs of a job, or its text.
+pub fn has_same_outputs(now: &Job, then: &Job) -> bool {
+    (&now.stage, &now.outputs, &now.earlier, &now.placing, &now.accepted)
+        == (&then.stage, &then.outputs, &then.earlier, &then.placing, &then.accepted)
 }
 
 /// Collects the settings of a job, and looks at its files.
@@ -359,6 +363,6 @@ fn told_of_rest(mount: &Mount, job: &Job, plan: &RenderPlan) -> Vec<RenderedFile
 
 /// Returns the path of an output as its name in the folder of outputs.
 fn path_in(mount: &Mount, job: &Job, name: &std::ffi::OsStr, at: Option<&RelPath>) -> RelPath {
-    let output = Output { name: RelPath::new(name.as_bytes()), hash: Hash([0; 32]), at: at.cloned() };
+    let output = Output { name: RelPath::new(name.as_bytes()), hash: Hash::OF_NOTHING, at: at.cloned() };
     shown_path(mount, job, &output)
 }
