@@ -43,6 +43,11 @@ fn an_accepted_text_makes_the_other_outputs_and_no_later_result_replaces_it() {
     assert_eq!((ran["accepted"]["format"].as_str(), ran["instead_of_purchase"].as_bool()), (Some("txt"), Some(false)));
     assert!(ran["note"].as_str().unwrap().contains("1 of "), "{ran}");
     assert_eq!(edited(&bed), 0, "it counts as unedited");
+    for command in ["status", "plan"] {
+        let told = bed.run([command]).stdout;
+        let reason = "a person accepted a text, or took it back, for 1 written job";
+        assert!(told.contains(reason) && !told.contains("settings for outputs"), "{command}: {told}");
+    }
     let ran = bed.run(["render", "--json"]);
     assert_eq!((ran.code, ran.last_object()["replaced"].as_u64()), (0, Some(3)), "{ran:?}");
     for name in ["talk.en.srt", "talk.en.vtt", "talk.en.json"] {
