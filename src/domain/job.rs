@@ -35,6 +35,17 @@ impl JobKey {
     }
 }
 
+/// The name for people, which commands take: the source, a slash and the path; the source in brackets if the path is
+/// absolute.
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_bytes().starts_with(b"/") {
+            true => write!(f, "{} ({})", self.path, self.source),
+            false => write!(f, "{}/{}", self.source, self.path),
+        }
+    }
+}
+
 impl JobTag {
     /// Returns the tag of the job of this path in this source.
     pub fn of(source: &SourceName, path: &RelPath) -> Self {
@@ -583,4 +594,18 @@ fn known_by_older_release(missing: &MissingPart) -> RequestedPart {
     let MissingPart { enrichment, language, words } = missing.clone();
     let outcome = if words.is_some() { PartOutcome::Failed } else { PartOutcome::Missing };
     RequestedPart { enrichment, language, outcome, words }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_job_has_its_source_before_the_path_or_in_brackets() {
+        let name = |path: &str| JobKey { source: SourceName::new("lists"), path: RelPath::new(path) }.to_string();
+        assert_eq!(
+            (name("a/b.wav"), name("/srv/b.wav")),
+            ("lists/a/b.wav".to_owned(), "/srv/b.wav (lists)".to_owned())
+        );
+    }
 }

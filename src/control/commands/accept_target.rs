@@ -129,7 +129,7 @@ async fn job_of_recording(
     let longest = named.iter().map(|(key, _)| length(key)).max();
     let mut fitting: Vec<_> = named.into_iter().filter(|(key, _)| Some(length(key)) == longest).collect();
     if fitting.len() > 1 {
-        let names: Vec<String> = fitting.iter().map(|(key, _)| format!("{}/{}", key.source, key.path)).collect();
+        let names: Vec<String> = fitting.iter().map(|(key, _)| key.to_string()).collect();
         let words = format!("{} may belong to {}: name the job with --job", path.display(), names.join(" or "));
         return Err(CommandRefusal::Usage(words));
     }
