@@ -87,7 +87,7 @@ fn a_receipt_has_the_amounts_that_jobs_have() {
     fs::write(bed.path("inbox/may.csv"), table).unwrap();
     bed.run(["once"]);
     let receipt = manifests::receipt(&bed, "may.csv.receipt.csv");
-    assert!(receipt[1]["scribed_reason"].contains("has 0.5 s left"), "{receipt:?}");
+    assert!(receipt[1]["scribed_reason"].contains("has 0.0 s left"), "{receipt:?}");
     for row in &receipt {
         assert_eq!(bed.jobs()[&row["file"]]["reason"], row["scribed_reason"].as_str(), "{row:?}");
     }

@@ -137,9 +137,14 @@ pub async fn run(
     }))
 }
 
+/// Whether no other folder is stored with an output.
+fn is_here(output: &Output) -> bool {
+    output.at.is_none()
+}
+
 /// Returns the job with the folder of each output that an earlier row of its manifest placed.
 async fn with_folders_of(mount: &Arc<Mount>, job: &Job) -> Job {
-    if job.placed_by.is_none() {
+    if job.placed_by.is_none() && (job.row.is_none() || job.outputs.iter().chain(&job.earlier).all(is_here)) {
         return job.clone();
     }
     let (mount, job) = (Arc::clone(mount), job.clone());
