@@ -2,6 +2,7 @@
 
 use crate::domain::names::JobId;
 use crate::pipeline::stages::output_folders::OutputFolders;
+use crate::pipeline::stages::write::rerender::OutputsOfRows;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +13,8 @@ pub struct Writing {
     jobs: Mutex<HashSet<JobId>>,
     /// Whether the folders of outputs can be written.
     pub folders: OutputFolders,
+    /// What was read of the outputs of rows.
+    pub of_rows: OutputsOfRows,
 }
 
 /// While this lives, no other write of the job begins.

@@ -8,6 +8,7 @@
 mod carry_out;
 mod decide;
 mod files;
+mod other_rows;
 mod pages;
 #[cfg(test)]
 mod persons_files;
@@ -16,6 +17,7 @@ mod siblings;
 
 pub(crate) use decide::{FileState, KnownOutput, RenderOptions};
 pub(crate) use files::{look, path_of, shown_path};
+pub(crate) use other_rows::OutputsOfRows;
 pub(crate) use pages::{RenderParts, RenderedJob, is_translation as is_translation_of, render_jobs};
 pub(crate) use settings::{JobSettings, may_differ, rendered_now, settings_hash};
 pub(crate) use siblings::Siblings;
@@ -37,6 +39,7 @@ use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::StoreError;
 use carry_out::Work;
 use decide::{Action, Fate, RenderPlan, WantedOutput, decide};
+use other_rows::taken_by_other_rows;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -187,7 +190,9 @@ pub async fn rerender(
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
     drop(slot);
     let of_siblings = siblings::shared_outputs(&run.siblings, context.store, mount, job, context.clock.now()).await?;
-    let known = mark_shared(known, &of_siblings);
+    let services = (context.store, context.clock);
+    let of_rows = taken_by_other_rows(&context.writing.of_rows, services, mount, job, &known).await?;
+    let known = mark_shared(known, of_siblings.iter().chain(&of_rows));
     let at = output_folder(mount.source(), job);
     let plan = decide(&wanted, known, at.as_ref(), run.options);
     let work = Work { context, mount, job, settings: &settings, at, of_siblings: &of_siblings };
@@ -331,9 +336,9 @@ fn named((kind, output): (OutputKind, PendingOutput<impl Names>)) -> (WantedOutp
     (WantedOutput { kind, hash, names }, pending)
 }
 
-fn mark_shared(mut known: Vec<KnownOutput>, of_siblings: &[Output]) -> Vec<KnownOutput> {
+fn mark_shared<'o>(mut known: Vec<KnownOutput>, shared: impl Iterator<Item = &'o Output> + Clone) -> Vec<KnownOutput> {
     for known in &mut known {
-        known.is_shared = of_siblings.iter().any(|shared| shared.is_same_file(&known.output));
+        known.is_shared = shared.clone().any(|shared| shared.is_same_file(&known.output));
     }
     known
 }
