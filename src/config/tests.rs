@@ -1035,11 +1035,11 @@ fn names() {
     assert_eq!(name(DEFAULT_NAME, "talk", Some("")).unwrap(), "talk.srt");
     assert_eq!(name(DEFAULT_NAME, "{{ talk }} & <co>", None).unwrap(), "{{ talk }} & <co>.srt");
     assert!(name(DEFAULT_NAME, &"x".repeat(252), None).is_ok(), "a long name is shortened, not refused");
-    assert!(matches!(name("{{ stem }}.{{ ext }}", "a/b", None), Err(NameProblem::NoName(_))));
+    assert!(matches!(name("{{ stem }}.{{ ext }}", "a/b", None), Err(NameProblem::NoName(..))));
     assert!(built("{{ capture.shelf | default(stem) }}-{{ date }}.{{ ext }}").is_ok());
     let second = "{{ (stem | split('_'))[1] }}.{{ ext }}";
     assert_eq!(name(second, "a_b", None).unwrap(), "b.srt");
-    assert!(matches!(name(second, "a", None), Err(NameProblem::Render(_))));
+    assert!(matches!(name(second, "a", None), Err(NameProblem::Render { .. })));
     for bad in [
         "{{ stem }}.{{ lang }}.{{ ext }}",
         "subs/{{ stem }}.{{ ext }}",
@@ -1051,6 +1051,40 @@ fn names() {
     ] {
         built(bad).unwrap_err();
     }
+}
+
+/// A column that the sample's row lacks hides nothing, and what a job lacks is named with its place.
+#[test]
+fn a_language_that_may_be_unknown_is_found_beside_columns_of_a_row() {
+    let parsed = |name_as: &str| {
+        let text = format!("[[source]]\nmanifest = \"/srv/*.csv\"\nname_as = \"{name_as}\"\n");
+        parse(Path::new("/etc/jobs.toml"), &text, &|_| None)
+    };
+    for bad in [
+        "{{ row.mark }}.{{ lang }}.{{ ext }}",
+        "{% if row.mark %}{{ row.mark }}.{{ lang }}{% else %}{{ stem }}{% endif %}.{{ ext }}",
+        "{{ row.mark | default(stem) }}.{{ lang }}.{{ ext }}",
+    ] {
+        let problem = format!("{:?}", parsed(bad).unwrap_err());
+        assert!(problem.contains("uses `lang` without"), "{bad}: {problem}");
+    }
+    assert!(parsed("{{ row.mark }}").is_err(), "all formats have one name");
+    let source = parsed("{{ row.mark }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}").unwrap().sources.remove(0);
+    let name = |row: &[(&str, &str)]| {
+        let row = row.iter().map(|(column, cell)| ((*column).to_owned(), (*cell).into())).collect();
+        source.name_as.render(&NameVars { lang: None, format: Format::Srt, job: &Vars { row, ..vars() } })
+    };
+    assert_eq!(name(&[("mark", "A")]).unwrap(), "A.srt");
+    let lacks = name(&[]).unwrap_err().to_string();
+    assert!(
+        lacks.starts_with("cannot render name_as (line 3 of the configuration): undefined value: `row.mark`"),
+        "{lacks}"
+    );
+    assert!(name(&[("mark", "a/b")]).unwrap_err().to_string().ends_with("(it is made of `row.mark`)"));
+    let unguarded = "{% if stem == 'x' %}{{ lang }}{% endif %}{{ stem }}.{{ ext }}";
+    let job = Vars { stem: "x".to_owned(), ..vars() };
+    let lacks = built(unguarded).unwrap().render(&NameVars { lang: None, format: Format::Srt, job: &job });
+    assert!(lacks.unwrap_err().to_string().contains("`lang`"));
 }
 
 /// A piece of the example cut out, doubled, or replaced.

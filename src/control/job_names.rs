@@ -1,4 +1,5 @@
-//! Finds jobs by the names that `scribed jobs` shows: the source, a slash and the path below its folder, escaped.
+//! Finds jobs by the names that `scribed jobs` shows: the source, a slash and the path below its folder, escaped; after an
+//! absolute path, the source in brackets.
 
 use super::transport::handler::CommandHandler;
 use crate::domain::escape;
@@ -34,8 +35,12 @@ fn keys(handler: &CommandHandler, typed: &RelPath) -> Vec<JobKey> {
         let source = std::str::from_utf8(&bytes[..index]).ok().filter(|source| !source.is_empty())?;
         Some(JobKey { source: SourceName::new(source), path: RelPath::new(&bytes[index + 1..]) })
     });
+    let absolute = handler.mounts.keys().filter_map(|source| {
+        let path = bytes.strip_suffix(format!(" ({source})").as_bytes()).filter(|path| path.starts_with(b"/"))?;
+        Some(JobKey { source: source.clone(), path: RelPath::new(path) })
+    });
     let below = handler.mounts.keys().map(|source| JobKey { source: source.clone(), path: typed.clone() });
-    with_source.chain(below).collect()
+    with_source.chain(absolute).chain(below).collect()
 }
 
 /// Whether a name may be an escaped one: the real name contains control characters or is not UTF-8.
@@ -50,6 +55,7 @@ async fn find_by_shown_name(handler: &CommandHandler, typed: &str) -> Result<Vec
         // The person may also have typed or copied the unescaped name.
         let typed = escape::line(typed);
         path == typed
+            || typed == job.key.to_string()
             || typed.strip_suffix(&path).and_then(|before| before.strip_suffix('/')) == Some(job.key.source.as_str())
     };
     let (mut found, mut filter) = (Vec::new(), Filter { stages: Vec::new(), after: None, limit: PAGE });

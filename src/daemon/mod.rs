@@ -280,8 +280,9 @@ impl Daemon {
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             if let Some(lists) = lists {
-                let looked =
-                    lists.once(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None }).await?;
+                let budgets = &*setup.budget_gate;
+                let context = passes::PassContext { store, clock, budgets, admitted: &admitted, plan_allowlist: None };
+                let looked = lists.once(context).await?;
                 if looked.is_folder_present {
                     wake_jobs::resume_waiting_for_folder(mount.source(), store, clock).await?;
                     wake_jobs::readmit_without_subtitle(mount, store, clock).await?;
@@ -324,8 +325,8 @@ impl Daemon {
         let only: Option<&(dyn Fn(&RelPath) -> bool + Sync)> = Some(&is_selected);
         let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None, only };
         futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
-        let context =
-            passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: setup.budget_gate.allowlist() };
+        let (budgets, plan_allowlist) = (&*setup.budget_gate, setup.budget_gate.allowlist());
+        let context = passes::PassContext { store, clock, budgets, admitted: &admitted, plan_allowlist };
         apply::admit(plan, &setup.mounts, &scan, PlanManifests { lists: &setup.lists, context }).await
     }
 
@@ -355,7 +356,8 @@ impl Daemon {
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let lists = setup.lists.iter().map(|lists| {
             let (store, clock) = (&*self.store, &*self.clock);
-            lists.run(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None })
+            let budgets = &*setup.budget_gate;
+            lists.run(passes::PassContext { store, clock, budgets, admitted: &admitted, plan_allowlist: None })
         });
         let folders = setup.mounts.values().filter(|mount| mount.source().scans_recordings());
         let watches = folders.map(|mount| {
@@ -376,8 +378,8 @@ impl Daemon {
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
-        let context =
-            passes::PassContext { store, clock, admitted: &|| {}, plan_allowlist: setup.budget_gate.allowlist() };
+        let (budgets, plan_allowlist) = (&*setup.budget_gate, setup.budget_gate.allowlist());
+        let context = passes::PassContext { store, clock, budgets, admitted: &|| {}, plan_allowlist };
         for lists in &setup.lists {
             lists.receipts(context).await?;
         }

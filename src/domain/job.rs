@@ -35,6 +35,17 @@ impl JobKey {
     }
 }
 
+/// The name for people, which commands take: the source, a slash and the path; the source in brackets if the path is
+/// absolute.
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_bytes().starts_with(b"/") {
+            true => write!(f, "{} ({})", self.path, self.source),
+            false => write!(f, "{}/{}", self.source, self.path),
+        }
+    }
+}
+
 impl JobTag {
     /// Returns the tag of the job of this path in this source.
     pub fn of(source: &SourceName, path: &RelPath) -> Self {
@@ -135,6 +146,10 @@ pub struct Job {
     /// releases; [`RenderedAs::with_another_text`] if the text of the job has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_as: Option<RenderedAs>,
+    /// The row that placed the outputs whose folder is not stored, if another row has taken its place since; `None` if
+    /// the present row did. It has no more than what makes a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by: Option<Box<ManifestRow>>,
     /// The output that a person accepted as the text of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Box<AcceptedText>>,
@@ -220,6 +235,7 @@ impl Job {
             outputs: Vec::new(),
             earlier: Vec::new(),
             rendered_as: None,
+            placed_by: None,
             accepted: None,
             placing: Vec::new(),
             made_from: None,
@@ -308,6 +324,7 @@ impl Job {
             JobEvent::Reordered { row } => {
                 // Earlier purchases keep the tokens of their number.
                 self.round += u32::from(self.stage.transcription().is_some());
+                self.keep_place();
                 self.row = Some(row.clone());
                 // A person has requested the file as it is, so it is not held as unfinished.
                 self.vouched = Some(self.seen);
@@ -324,7 +341,9 @@ impl Job {
                 self.review.clone_from(review);
                 self.language.clone_from(language);
                 self.placing.clear();
-                self.made_from = None;
+                (self.made_from, self.placed_by) = (None, None);
+                let left = outputs.iter().chain(earlier);
+                self.accepted = self.accepted.take().map(|accepted| Box::new(accepted.found_among(left)));
             }
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
             JobEvent::Rendered { change } => self.set_outputs(change),
@@ -343,6 +362,7 @@ impl Job {
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }
+                self.keep_place();
                 (self.making, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
                 (self.placing, self.attempts) = (Vec::new(), 0);
             }
@@ -358,7 +378,17 @@ impl Job {
         Ok(self)
     }
 
+    /// Keeps the row that says where the outputs are, before another one takes its place.
+    fn keep_place(&mut self) {
+        let is_placed = |output: &Output| output.at.is_none();
+        let row = self.row.as_deref().filter(|row| !row.lost);
+        if self.placed_by.is_none() && self.outputs.iter().chain(&self.earlier).any(is_placed) {
+            self.placed_by = row.map(|row| Box::new(row.place()));
+        }
+    }
+
     fn set_outputs(&mut self, change: &OutputChange) {
+        self.placed_by = None;
         self.outputs.clone_from(&change.outputs);
         self.earlier.clone_from(&change.earlier);
         self.placing.clone_from(&change.placing);
@@ -564,4 +594,18 @@ fn known_by_older_release(missing: &MissingPart) -> RequestedPart {
     let MissingPart { enrichment, language, words } = missing.clone();
     let outcome = if words.is_some() { PartOutcome::Failed } else { PartOutcome::Missing };
     RequestedPart { enrichment, language, outcome, words }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_job_has_its_source_before_the_path_or_in_brackets() {
+        let name = |path: &str| JobKey { source: SourceName::new("lists"), path: RelPath::new(path) }.to_string();
+        assert_eq!(
+            (name("a/b.wav"), name("/srv/b.wav")),
+            ("lists/a/b.wav".to_owned(), "/srv/b.wav (lists)".to_owned())
+        );
+    }
 }

@@ -194,6 +194,11 @@ impl ManifestRow {
         (seen == RowSight::Nothing).then(|| self.awaiting_file_fault(now))
     }
 
+    /// Returns what of the row makes the place of its outputs.
+    pub fn place(&self) -> Self {
+        Self { output: self.output.clone(), ..Self::minimal(self.manifest.clone(), self.number, self.media.clone()) }
+    }
+
     /// Whether both rows request the same. The row's number, its priority, its checksum, its billed amount and its notes
     /// do not change the transcription or its outputs, so they do not count.
     pub fn requests_same_as(&self, other: &Self) -> bool {
@@ -207,13 +212,23 @@ impl ManifestRow {
     }
 }
 
-/// Says that a failed job of a manifest's row starts again when its row is corrected; empty for other jobs.
+/// Says that a failed job of a manifest's row starts again when its row is corrected; empty for other jobs, and where
+/// the row is not at fault.
 pub fn unless_corrected(job: &Job) -> String {
-    let row = job.row.as_deref().filter(|row| !row.is_by_command());
+    let row = job.row.as_deref().filter(|row| !row.is_by_command() && may_be_at_fault(row, job.fault.as_ref()));
     let words = |row: &ManifestRow| {
         format!(", unless you correct {} (then the job starts again without a command)", row.location())
     };
     row.map(words).unwrap_or_default()
+}
+
+/// Whether a correction of the row may end the fault. A template that fails is in the configuration; its fault names
+/// the row or the columns if they have a part in it.
+fn may_be_at_fault(row: &ManifestRow, fault: Option<&Fault>) -> bool {
+    fault.is_none_or(|fault| {
+        let is_named = fault.words.contains("`row.") || fault.words.contains(&row.location());
+        fault.kind != FaultKind::Template || is_named
+    })
 }
 
 fn is_zero(priority: &i32) -> bool {
@@ -223,6 +238,23 @@ fn is_zero(priority: &i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::job::JobKey;
+    use crate::domain::names::{JobId, SourceName};
+
+    #[test]
+    fn a_row_is_to_be_corrected_only_where_it_may_be_at_fault() {
+        let key = JobKey { source: SourceName::new("lists"), path: RelPath::new("talk.wav") };
+        let row = row(&[("mark", "")], &[]);
+        let job =
+            Job { row: Some(Box::new(row)), ..Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0)) };
+        let advice = |kind: FaultKind, words: &str| {
+            unless_corrected(&Job { fault: Some(Fault::new(kind, words, Timestamp(0))), ..job.clone() })
+        };
+        assert_eq!(advice(FaultKind::Template, "undefined value: `lang` is undefined"), "");
+        assert!(advice(FaultKind::Template, "undefined value: `row.mark` is undefined").contains("row 2 of may.csv"));
+        assert!(!advice(FaultKind::Template, "row 2 of may.csv: too many words").is_empty());
+        assert!(!advice(FaultKind::Altered, "another checksum").is_empty());
+    }
 
     fn row(cells: &[(&str, &str)], variables: &[&str]) -> ManifestRow {
         let columns = cells.iter().map(|(column, text)| ((*column).to_owned(), (*text).to_owned())).collect();

@@ -112,6 +112,9 @@ impl TranscriptionId {
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
+    /// What no content has: it stands for content that is not known, or that was not written by scribed.
+    pub const OF_NOTHING: Self = Self([0; 32]);
+
     /// Computes the hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())

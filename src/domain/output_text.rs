@@ -2,7 +2,7 @@
 //! text that a person accepted.
 
 use crate::domain::format::Format;
-use crate::domain::job::Output;
+use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, Timestamp, TranscriptionId};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::token::PurchaseKey;
@@ -21,7 +21,7 @@ impl RenderedAs {
     /// Returns what is stored when the text of a job has changed since its outputs were rendered. No settings have this
     /// hash: the job counts as one that `scribed render` may change.
     pub fn with_another_text() -> Self {
-        Self { settings: Hash([0; 32]), release: String::new() }
+        Self { settings: Hash::OF_NOTHING, release: String::new() }
     }
 }
 
@@ -43,6 +43,46 @@ pub struct AcceptedText {
     pub written: Option<Hash>,
 }
 
+impl AcceptedText {
+    /// Returns its file as it counts when another text is accepted: a file that a person edited, whatever is in it. What
+    /// scribed itself wrote there stays scribed's.
+    fn replaced(&self) -> Output {
+        let is_as_written = self.written == Some(self.hash);
+        let hash = if is_as_written { self.hash } else { Hash::OF_NOTHING };
+        Output { hash, ..self.output.clone() }
+    }
+
+    /// Returns it as the outputs have it: where its own file is none of them any more, the one that scribed has written
+    /// with its content takes that place, and its own counts as edited.
+    #[must_use]
+    pub fn placed_in(self, outputs: &[Output], earlier: &mut [Output]) -> Self {
+        let is_there = outputs.iter().any(|output| output.is_same_file(&self.output) && output.hash == self.hash);
+        let Some(output) = outputs.iter().find(|output| output.hash == self.hash).filter(|_| !is_there) else {
+            return self;
+        };
+        for left in earlier.iter_mut().filter(|left| left.is_same_file(&self.output)) {
+            *left = self.replaced();
+        }
+        Self { output: output.clone(), written: Some(self.hash), ..self }
+    }
+
+    /// Returns it with its file as it is among these: the folder of a file is stored once outputs go elsewhere.
+    #[must_use]
+    pub fn found_among<'o>(self, outputs: impl Iterator<Item = &'o Output> + Clone) -> Self {
+        let is_it = |output: &&Output| output.hash == self.hash && output.name == self.output.name;
+        let is_there = outputs.clone().any(|output| is_it(&output) && output.is_same_file(&self.output));
+        match { outputs }.find(is_it).filter(|_| !is_there) {
+            Some(output) => Self { output: output.clone(), ..self },
+            None => self,
+        }
+    }
+
+    /// Whether a person has to keep its file if another text is accepted.
+    pub fn is_of_a_person(&self) -> bool {
+        self.written != Some(self.hash)
+    }
+}
+
 /// A change of a job's outputs that leaves its purchase as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputChange {
@@ -54,6 +94,52 @@ pub struct OutputChange {
     pub making: Option<Box<RequestRecord>>,
     pub rendered_as: Option<RenderedAs>,
     pub accepted: Option<Box<AcceptedText>>,
+}
+
+impl OutputChange {
+    /// Returns the outputs of a job with a text that is accepted now. The output of the same format that it takes the
+    /// place of counts as an earlier one, and the file of a text that was accepted before counts as edited.
+    pub fn accepting(job: &Job, accepted: AcceptedText) -> Self {
+        let format = |output: &Output| Format::of_name(&output.name.lossy());
+        let former = job.accepted.as_ref().filter(|former| !former.output.is_same_file(&accepted.output));
+        let former = former.map(|former| former.replaced());
+        let as_replaced = |output: &Output| match &former {
+            Some(former) if former.is_same_file(output) => former.clone(),
+            _ => output.clone(),
+        };
+        let others = |outputs: &[Output]| -> Vec<Output> {
+            let others = outputs.iter().filter(|output| !output.is_same_file(&accepted.output));
+            others.map(as_replaced).collect()
+        };
+        let is_among = job.outputs.iter().any(|output| output.is_same_file(&accepted.output));
+        let (replaced, mut outputs): (Vec<Output>, Vec<Output>) = others(&job.outputs)
+            .into_iter()
+            .partition(|output| !is_among && format(output) == format(&accepted.output));
+        outputs.push(accepted.output.clone());
+        let mut earlier: Vec<Output> = others(&job.earlier).into_iter().chain(replaced).collect();
+        // A file that the job had lost sight of may be there again.
+        let is_known = |former: &Output| outputs.iter().chain(&earlier).any(|output| output.is_same_file(former));
+        let unknown = former.iter().find(|former| !is_known(former)).cloned();
+        earlier.extend(unknown);
+        Self::of_text(outputs, earlier, Some(Box::new(accepted)))
+    }
+
+    /// Returns the outputs of a job when its accepted text is taken back: what scribed had written there counts again.
+    pub fn taking_back(job: &Job, accepted: &AcceptedText) -> Self {
+        // Without a purchase the recording is new: files that scribed did not write are none of its outputs.
+        let is_of_job = |output: &Output| !(job.is_accepted_only() && output.hash == Hash::OF_NOTHING);
+        let before = |output: &Output| match (output.is_same_file(&accepted.output), accepted.written) {
+            (true, written) => written.map(|hash| Output { hash, ..output.clone() }),
+            (false, _) => Some(output.clone()).filter(is_of_job),
+        };
+        let outputs = job.outputs.iter().filter_map(before).collect();
+        Self::of_text(outputs, job.earlier.iter().filter_map(before).collect(), None)
+    }
+
+    fn of_text(outputs: Vec<Output>, earlier: Vec<Output>, accepted: Option<Box<AcceptedText>>) -> Self {
+        let rendered_as = Some(RenderedAs::with_another_text());
+        Self { outputs, earlier, placing: Vec::new(), making: None, rendered_as, accepted }
+    }
 }
 
 /// A text that a person accepted for a recording that was not transcribed: it stands for a purchase, and cost nothing.

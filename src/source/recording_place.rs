@@ -65,15 +65,47 @@ pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
         None if !source.is_local() => resolve_below(&source.folder, &job.key.path),
         None if let Some(place) = &source.output_folder => resolve_below(place, &job.key.path),
         None => bag::output_base(&resolve_below(&source.folder, &job.key.path)),
-        Some(row) if row.output.is_none() => bag::output_base(&row_outputs_beside(source, row)),
-        Some(row) => row_outputs_beside(source, row),
+        Some(row) => beside_row(source, row),
     }
+}
+
+/// As [`outputs_beside`], by a row.
+fn beside_row(source: &Source, row: &ManifestRow) -> RootedPath {
+    match &row.output {
+        None => bag::output_base(&row_outputs_beside(source, row)),
+        Some(_) => row_outputs_beside(source, row),
+    }
+}
+
+/// Returns the job with the folder of each output that an earlier row placed: what is written next goes where the
+/// present row says. An output that is there already counts as one of the present row, so that no file has two names.
+/// Blocks if the recording may be in a bag.
+pub fn with_folders(source: &Source, job: &Job) -> Job {
+    let mut job = job.clone();
+    let placed_by = job.placed_by.take();
+    let Some(row) = placed_by.as_deref().or(job.row.as_deref()) else { return job };
+    let now = outputs_beside(source, &job).parent().full();
+    let before = beside_row(source, row).parent().full();
+    // Only without a row do outputs have the folder of the source's `place`.
+    let has_place = job.row.is_none() && source.output_folder.is_some();
+    let folder = |path: &Path| RelPath::new(path.as_os_str().as_bytes());
+    let (here, there) = (has_place.then(|| folder(&now)), (before != now).then(|| folder(&before)));
+    let accepted = job.accepted.iter_mut().map(|accepted| &mut accepted.output);
+    for output in job.outputs.iter_mut().chain(&mut job.earlier).chain(accepted) {
+        output.at = match output.at.take() {
+            None => there.clone().or(here.clone()),
+            Some(at) if at == folder(&now) => here.clone(),
+            elsewhere => elsewhere,
+        };
+    }
+    job
 }
 
 /// Returns the folder of an output that was written for a job. Blocks if the recording may be in a bag.
 pub fn folder_of_output(source: &Source, job: &Job, output: &Output) -> RootedPath {
     match &output.at {
         Some(folder) => RootedPath::new(Path::new(OsStr::from_bytes(folder.as_bytes())), ""),
+        None if let Some(row) = &job.placed_by => beside_row(source, row).parent(),
         // It was written before the source had an output folder.
         None if job.row.is_none() && source.output_folder.is_some() && source.is_local() => {
             bag::output_base(&resolve_below(&source.folder, &job.key.path)).parent()
@@ -142,7 +174,9 @@ pub fn may_be_made(source: &Source, recording: Option<&RootedPath>, folder: &Roo
 mod tests {
     use super::*;
     use crate::config::load::read;
+    use crate::domain::job::{JobKey, Stamp};
     use crate::domain::manifest_row::OutputPlace;
+    use crate::domain::names::{JobId, Timestamp};
     use crate::domain::remote_url::RemoteUrl;
 
     fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> ManifestRow {
@@ -153,8 +187,6 @@ mod tests {
 
     #[test]
     fn a_recording_is_a_file_an_object_or_remote() {
-        use crate::domain::job::{JobKey, Stamp};
-        use crate::domain::names::{JobId, Timestamp};
         let place = |lines: &str, row: Option<ManifestRow>| {
             let text = format!("[[source]]\nname = \"s\"\n{lines}\n");
             let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
@@ -174,6 +206,34 @@ mod tests {
         let url = RowMedia::Url(RemoteUrl::parse("https://h/x/talk.mp3").unwrap());
         let (remote, _) = place("manifest = \"/srv/*.csv\"", Some(row(url, None)));
         assert!(matches!(remote, Recording::Remote(_)));
+    }
+
+    #[test]
+    fn outputs_keep_their_folder_when_another_row_says_where_they_go() {
+        let text = "[[source]]\nname = \"lists\"\nmanifest = \"/srv/*.csv\"\n";
+        let source = read::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0);
+        let in_folder = |folder: &str| {
+            let place = OutputPlace { folder: RelPath::new(folder), stem: None };
+            Some(Box::new(ManifestRow {
+                output: Some(place),
+                ..ManifestRow::minimal(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new("talk.wav")))
+            }))
+        };
+        let key = JobKey { source: source.name.clone(), path: RelPath::new("talk.wav") };
+        let found = Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0));
+        let output =
+            |at: Option<&str>| Output { name: RelPath::new("x"), hash: Hash::OF_NOTHING, at: at.map(RelPath::new) };
+        let job = Job { row: in_folder("two"), placed_by: in_folder("one"), outputs: vec![output(None)], ..found };
+        assert_eq!(folder_of_output(&source, &job, &job.outputs[0]).full(), Path::new("/srv/one"));
+        let moved = with_folders(&source, &job);
+        assert_eq!((&moved.outputs, &moved.placed_by), (&vec![output(Some("/srv/one"))], &None));
+        // And back: the file has one name.
+        let left = vec![output(Some("/srv/one"))];
+        let back = Job { row: in_folder("one"), placed_by: in_folder("two"), earlier: left, ..job.clone() };
+        let back = with_folders(&source, &back);
+        assert_eq!((back.outputs, back.earlier), (vec![output(Some("/srv/two"))], vec![output(None)]));
+        let same = Job { row: in_folder("one"), ..job };
+        assert_eq!(with_folders(&source, &same).outputs, [output(None)]);
     }
 
     #[test]

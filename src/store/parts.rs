@@ -14,7 +14,7 @@ use std::io;
 /// The fields of a job that may become files: the largest field of the first group first, then the next group if that
 /// is not enough. What decides about money comes last.
 pub const OF_A_JOB: [&[&str]; 4] = [
-    &["row", "making", "outputs", "earlier", "placing", "sent", "review"],
+    &["row", "placed_by", "making", "outputs", "earlier", "placing", "sent", "review"],
     &["charges", "fault", "made_from", "language", "missing", "parts", "bought_at"],
     &["key"],
     &["stage"],

@@ -50,8 +50,8 @@ fn is_answered(old: &Job, known: &ManifestRow, row: &ManifestRow) -> bool {
 mod tests {
     use super::*;
     use crate::domain::fault::Fault;
-    use crate::domain::job::{JobKey, Stamp};
-    use crate::domain::manifest_row::RowMedia;
+    use crate::domain::job::{JobKey, Output, Stamp};
+    use crate::domain::manifest_row::{OutputPlace, RowMedia};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
     use crate::domain::stage::{AudioAmount, StageKind};
@@ -97,6 +97,26 @@ mod tests {
         let Stage::Written { order, transcription, .. } = written() else { unreachable!() };
         let running = job(Stage::Submitted { order, transcription });
         assert_eq!(compare(&running, ManifestRow { languages: Vec::new(), ..row() }), RowChange::Later);
+    }
+
+    #[test]
+    fn a_row_that_places_outputs_elsewhere_leaves_where_they_are() {
+        let output = Output { name: RelPath::new("talk.txt"), hash: Hash::of(b"a"), at: None };
+        let done = Job { outputs: vec![output], ..job(written()) };
+        let placed = |folder: &str| {
+            let output = OutputPlace { folder: RelPath::new(folder), stem: None };
+            ManifestRow { output: Some(output), ..row() }
+        };
+        let reordered = |job: &Job, row: ManifestRow| match compare(job, &row, RowSight::Unknown, NOW, NOW) {
+            RowChange::Reordered(new) => *new,
+            other => panic!("{other:?}"),
+        };
+        let once = reordered(&done, placed("one"));
+        let twice = reordered(&once, placed("two"));
+        for new in [once, twice] {
+            assert_eq!(new.placed_by.as_deref(), Some(&row().place()), "where nothing was written counts for nothing");
+        }
+        assert_eq!(reordered(&job(written()), placed("one")).placed_by, None, "there is no output");
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn print(context: &Context, path: &Path, answer: &AcceptedAnswer, undo: bool) ->
     object["instead_of_purchase"] = (*is_instead_of_purchase).into();
     object["note"] = note.clone().into();
     context.print_json(&object)?;
-    let (id, recording, path) = (job.id, format!("{}/{}", job.key.source, job.key.path), path.display());
+    let (id, recording, path) = (job.id, &job.key, path.display());
     let done = match (undo, is_instead_of_purchase) {
         (true, _) => "is not accepted any more",
         (false, true) => "is now its text; the recording is not transcribed",

@@ -64,7 +64,7 @@ async fn cancel_each(context: &Context, args: &CancelArgs, queue: &QueueAccess) 
                 object["deleted"] = is_gone.into();
                 object["words"] = words.as_str().into();
                 context.print_json(&object)?;
-                context.print_line(&format!("job {}: {}/{}: {words}", job.id, job.key.source, job.key.path))?;
+                context.print_line(&format!("job {}: {}: {words}", job.id, job.key))?;
             }
             Ok(_) => return Err(protocol_mismatch()),
             Err(refusal) => batch.record_refusal(context, typed, refusal)?,

@@ -79,7 +79,7 @@ async fn by_name(
 fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
     context.print_line(&explained.path.to_string())?;
     if let Some(job) = &explained.job {
-        context.print_line(&format!("  job      {}: {}/{}", job.id, job.key.source, job.key.path))?;
+        context.print_line(&format!("  job      {}: {}", job.id, job.key))?;
         context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
     }
     let reasons = reasons(explained);

@@ -104,7 +104,7 @@ impl Progress<'_> {
         object["why"] = why.into();
         self.context.print_json(&object)?;
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        self.context.print_line(&format!("job {}: {}/{}: {what}{why}", job.id, job.key.source, job.key.path))
+        self.context.print_line(&format!("job {}: {}: {what}{why}", job.id, job.key))
     }
 
     fn print_sum(&self) -> io::Result<()> {

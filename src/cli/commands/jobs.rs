@@ -187,7 +187,7 @@ fn print_warnings(context: &Context, job: &Job, wanted: bool) -> io::Result<()> 
 
 /// Returns the name of a job that `scribed show` and other commands accept.
 fn recording(job: &Job) -> String {
-    format!("{}/{}", job.key.source, job.key.path)
+    job.key.to_string()
 }
 
 /// Formats one job. `digits` and `width` are the widths of the columns for its number and its recording.

@@ -555,7 +555,7 @@ fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
         context.print_line(&format!("{files} of the plan {are} left out:"))?;
     }
     for (key, why) in &left_out.files {
-        context.print_line(&format!("  {}/{}: {why}", key.source, key.path))?;
+        context.print_line(&format!("  {key}: {why}"))?;
     }
     match left_out.count.saturating_sub(left_out.files.len() as u64) {
         0 => Ok(()),

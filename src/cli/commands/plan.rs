@@ -3,7 +3,7 @@
 
 use crate::blocking::blocking;
 use crate::cli::args::PlanArgs;
-use crate::cli::commands::render::renderable;
+use crate::cli::commands::render::{Renderable, renderable};
 use crate::cli::plan::explain_request;
 use crate::cli::plan::report::PlanReport;
 use crate::cli::plan::scan::Planner;
@@ -62,7 +62,7 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     planner.count_remaining(&mounts).await?;
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
-    sum.renderable = status.as_ref().map_or(0, |status| renderable(config, status));
+    sum.renderable = status.as_ref().map_or_else(Renderable::default, |status| renderable(config, status));
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
     let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
     sum.is_budgeted = !limits.is_empty();

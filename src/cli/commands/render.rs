@@ -10,7 +10,8 @@ use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protoco
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus, RenderPiece, RenderQuery};
 use crate::domain;
-use crate::domain::count::agree;
+use crate::domain::count::{agree, count};
+use crate::domain::output_text::RenderedAs;
 use crate::domain::path::RelPath;
 use crate::pipeline::stages::write::rerender::{RenderChange, RenderedFile, RenderedJob, may_differ, settings_hash};
 use base64::Engine;
@@ -64,18 +65,44 @@ pub async fn run(context: &Context, args: &RenderArgs) -> Result<u8, CommandErro
     Ok(batch.exit_code().max(failed))
 }
 
+/// The written jobs that `scribed render` may change, by the reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Renderable {
+    /// The settings for outputs have changed.
+    pub settings: u64,
+    /// A person accepted a text, or took it back.
+    pub texts: u64,
+}
+
+impl Renderable {
+    pub fn total(self) -> u64 {
+        self.settings + self.texts
+    }
+
+    /// Says why jobs may change, a reason a line.
+    pub fn reasons(self) -> impl Iterator<Item = String> {
+        let reason = |jobs: u64, words: &str| (jobs > 0).then(|| format!("{words} {}", count(jobs, "written job")));
+        let settings = reason(self.settings, "the settings for outputs changed for");
+        settings.into_iter().chain(reason(self.texts, "a person accepted a text, or took it back, for"))
+    }
+}
+
 /// Returns the number of written jobs that `scribed render` may change, by the settings of this configuration.
-pub fn renderable(config: &Config, status: &QueueStatus) -> u64 {
+pub fn renderable(config: &Config, status: &QueueStatus) -> Renderable {
     let by_source: BTreeMap<_, _> =
         config.sources.iter().map(|source| (&source.name, (source, settings_hash(source)))).collect();
-    let differs = status.renderings.iter().filter(|counted| {
-        let source = by_source.get(&counted.source);
-        source.is_some_and(|(source, now)| {
-            let is_known = counted.settings.is_some() || !counted.formats.is_empty();
-            is_known && may_differ(&counted.formats, counted.settings, source, now)
-        })
-    });
-    differs.map(|counted| counted.jobs).sum()
+    let another_text = RenderedAs::with_another_text().settings;
+    let mut sum = Renderable::default();
+    for counted in &status.renderings {
+        let Some((source, now)) = by_source.get(&counted.source) else { continue };
+        let is_known = counted.settings.is_some() || !counted.formats.is_empty();
+        if counted.settings == Some(another_text) {
+            sum.texts += counted.jobs;
+        } else if is_known && may_differ(&counted.formats, counted.settings, source, now) {
+            sum.settings += counted.jobs;
+        }
+    }
+    sum
 }
 
 struct Told<'a> {
@@ -111,7 +138,7 @@ fn print_job(context: &Context, job: &RenderedJob, dry_run: bool) -> io::Result<
         context.print_line(&format!("job {id}: {}: {}", file.path, words(file, dry_run)))?;
     }
     match problem {
-        Some(problem) => context.print_line(&format!("job {id}: {}/{}: {problem}", key.source, key.path)),
+        Some(problem) => context.print_line(&format!("job {id}: {key}: {problem}")),
         None => Ok(()),
     }
 }

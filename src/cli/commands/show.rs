@@ -73,7 +73,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
 /// # Errors
 /// Errors of stdout.
 pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
-    context.print_line(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
+    context.print_line(&format!("job {}: {}", job.id, job.key))?;
     context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
     context.print_line(&format!("  reason   {}", reason(job)))?;
     context.print_line(&format!("  next     {next}"))?;

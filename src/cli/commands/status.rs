@@ -49,8 +49,8 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     tell(context, &status, LastPass::load(&config.state).as_ref())?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
     let renderable = renderable(&config, &status);
-    if renderable > 0 {
-        context.print_line(&renderable_line(renderable))?;
+    for reason in renderable.reasons() {
+        context.print_line(&renderable_line(&reason))?;
     }
     let waiting = waiting(&queue).await?;
     for (what, count) in &waiting.waiting_for {
@@ -61,17 +61,14 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
         }
     }
     let mut object = object(&status, &waiting);
-    object["renderable"] = renderable.into();
+    object["renderable"] = renderable.total().into();
     context.print_json(&object)?;
     Ok(0)
 }
 
-/// Says that settings for outputs have changed since jobs were written.
-pub fn renderable_line(jobs: u64) -> String {
-    let jobs = count(jobs, "written job");
-    format!(
-        "the settings for outputs changed for {jobs}: `scribed render` renders them again without cost (--dry-run shows what changes)"
-    )
+/// Says why outputs would be rendered otherwise now, and what to do.
+fn renderable_line(reason: &str) -> String {
+    format!("{reason}: `scribed render` renders the outputs again without cost (--dry-run shows what changes)")
 }
 
 async fn waiting(queue: &QueueAccess) -> Result<Waiting, CommandError> {

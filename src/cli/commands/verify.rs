@@ -122,10 +122,10 @@ fn print_job(context: &Context, verified: &VerifiedJob, is_selected: bool) -> io
     // Only for jobs that the command names: a renamed folder may have a hundred thousand.
     if *is_gone && is_selected {
         let words = "its recording and its outputs are gone: deleted or moved";
-        context.print_line(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
+        context.print_line(&format!("job {job}: {key}: {words}"))?;
     }
     match problem {
-        Some(problem) => context.print_line(&format!("job {job}: {}/{}: {problem}", key.source, key.path)),
+        Some(problem) => context.print_line(&format!("job {job}: {key}: {problem}")),
         None => Ok(()),
     }
 }

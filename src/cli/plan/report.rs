@@ -1,6 +1,7 @@
 //! The totals of a plan, as text and as JSON.
 
 use crate::cli::commands::once::length;
+use crate::cli::commands::render::Renderable;
 use crate::cli::commands::status;
 use crate::cli::commands::status::tell_budget;
 use crate::cli::plan::duplicates::Candidate;
@@ -48,8 +49,8 @@ pub struct PlanReport {
     pub at_the_service: u64,
     /// Files whose outputs are written.
     pub done: u64,
-    /// Of these, jobs whose outputs `scribed render` would render again without cost: settings for outputs have changed.
-    pub renderable: u64,
+    /// Of these, jobs whose outputs `scribed render` would render again without cost.
+    pub renderable: Renderable,
     /// The recordings that would be sent, by source and template.
     pub parts: BTreeMap<PlanPart, PlannedUpload>,
     /// Whether ffprobe is not installed, so that the length of some files cannot be measured.
@@ -213,7 +214,7 @@ impl PlanReport {
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(),
             "finish": self.finish_json(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
-            "renderable": self.renderable,
+            "renderable": self.renderable.total(),
             "assumed": self.assumptions(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });
         if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
@@ -308,11 +309,8 @@ impl PlanReport {
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("{count} {what}"))?;
         }
-        if self.renderable > 0 {
-            let jobs = count(self.renderable, "written job");
-            context.print_line(&format!(
-                "free, by `scribed render` and not by this plan: the settings for outputs changed for {jobs}"
-            ))?;
+        for reason in self.renderable.reasons() {
+            context.print_line(&format!("free, by `scribed render` and not by this plan: {reason}"))?;
         }
         print_groups(context, "to fix before they can be sent:", &self.needs_fix)?;
         self.print_templates(context)?;

@@ -21,6 +21,7 @@ use crate::config::paths::folders;
 use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
 use crate::config::template::capture::Capture;
 use crate::config::template::name_as::{DEFAULT_NAME, NameTemplate};
+use crate::config::template::parameters::line_number;
 use crate::config::template::read_scope::user_of;
 use crate::config::template::text;
 use crate::config::template::text::Template;
@@ -118,7 +119,7 @@ impl Reader<'_> {
         let capture = section.get("capture", |value| Capture::build(&text(value)?)).map(|spot| spot.value);
         let language = section.get("language", language).map(|spot| spot.value);
         let (track, channels) = (section.get("track", track).map(|spot| spot.value), channels(section));
-        let name_as = name_as(section, known.scope)?;
+        let name_as = name_as(section, known.scope, self.text)?;
         let bucket = self.bucket(section);
         let outputs_to = section.get("place", |value| self.own_folder(value)).filter(|place| place.value != BESIDE);
         if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
@@ -299,11 +300,12 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
     })
 }
 
-fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate> {
+fn name_as(section: &Section<'_>, scope: &TemplateScope, file_text: &str) -> Option<NameTemplate> {
     let user = user_of(section);
     let sdh = or(section.get("sdh", boolean), false);
     let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, sdh, scope, &user));
-    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, sdh, scope, &user).ok())
+    let given = given.map(|spot| spot.value.at_line(line_number(file_text, spot.span.start)));
+    given.or_else(|| NameTemplate::build(DEFAULT_NAME, sdh, scope, &user).ok())
 }
 
 /// Reads the code of a language that the service supports.

@@ -3,7 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod name_as;
 pub(crate) mod overlay;
-mod parameters;
+pub(crate) mod parameters;
 pub(crate) mod player;
 pub(crate) mod read_scope;
 pub(crate) mod sidecar;

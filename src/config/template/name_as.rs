@@ -2,7 +2,7 @@
 
 use super::player::{PLAYER_NAME, Player};
 use super::text::{PARSE_FIX, always_fails, environment, explain, names_of};
-use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, or_undefined, to_value};
+use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, to_value};
 use crate::config::load::toml_reader::{ValueError, refusal};
 use crate::domain::format::Format;
 use minijinja::{Environment, Error, context};
@@ -18,6 +18,8 @@ pub struct NameTemplate {
     player: Option<Player>,
     /// Whether subtitles describe more than the words: the variable `sdh`.
     sdh: bool,
+    /// The line in the configuration file, from 1; 0 for the default.
+    line: usize,
 }
 
 /// The variables of an output's name.
@@ -34,12 +36,12 @@ pub struct NameVars<'a> {
 /// Why a name cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameProblem {
-    /// The template does not render.
-    #[error("cannot render name_as: {0}")]
-    Render(String),
-    /// The result is empty, `.` or `..`, or contains a `/` or a NUL.
-    #[error("name_as results in {0:?}, which is not a valid file name")]
-    NoName(String),
+    /// The template does not render. `place` is its line in the configuration file, in brackets; empty if it is not there.
+    #[error("cannot render name_as{place}: {words}")]
+    Render { place: String, words: String },
+    /// The result is empty, `.` or `..`, or contains a `/` or a NUL. Has the columns that it is made of.
+    #[error("name_as results in {0:?}, which is not a valid file name{1}")]
+    NoName(String, String),
 }
 
 /// The default of `name_as`.
@@ -47,7 +49,17 @@ pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{
 
 const NAME: &str = "name_as";
 
+fn place(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(" (line {line} of the configuration)") }
+}
+
 impl NameTemplate {
+    /// Returns it with its line in the configuration file.
+    #[must_use]
+    pub(crate) fn at_line(self, line: usize) -> Self {
+        Self { line, ..self }
+    }
+
     /// Whether recordings of different stems have outputs of different names, as far as the template's text shows.
     pub fn names_the_stem(&self) -> bool {
         let source = self.env.get_template(NAME).map(|template| template.source().to_owned()).unwrap_or_default();
@@ -57,6 +69,14 @@ impl NameTemplate {
     /// Returns the variables that the names are made of.
     pub fn variables(&self) -> HashSet<String> {
         names_of(&self.env, NAME)
+    }
+
+    /// Says which columns of a row the names are made of; empty if none.
+    fn columns(&self) -> String {
+        let mut columns: Vec<String> = self.variables().into_iter().filter(|name| name.starts_with("row.")).collect();
+        columns.sort();
+        let columns: Vec<String> = columns.iter().map(|name| format!("`{name}`")).collect();
+        if columns.is_empty() { String::new() } else { format!(" (it is made of {})", columns.join(", ")) }
     }
 
     /// Returns a text that is equal for templates that give the same names.
@@ -82,20 +102,30 @@ impl NameTemplate {
             return Err(refusal("must not use `media`", fix));
         }
         scope.unknown(&names, &NAME_ROOTS, &env).map_or(Ok(()), Err)?;
-        let template = Self { env: Arc::new(env), player, sdh };
+        let template = Self { env: Arc::new(env), player, sdh, line: 0 };
         let job = scope.sample(Some(user));
-        match (&template.samples(Some("en"), &job), template.samples(None, &job)) {
-            (Err(error), _) => {
-                scope.lacking(&names, user).or_else(|| always_fails(error)).map_or(Ok(()), Err)?;
-                template.holds_ext()?;
-            }
-            (Ok(_), Err(_)) => {
-                let fix = format!("the language may be unknown; the default is \"{DEFAULT_NAME}\"");
-                return Err(refusal("uses `lang` without {% if lang %}", fix));
-            }
-            (Ok(with), Ok(without)) => [with, &without].into_iter().try_for_each(|names| distinct(names))?,
+        let is_rendered = template.check(&job)?;
+        if let Some(error) = is_rendered.err() {
+            scope.lacking(&names, user).or_else(|| always_fails(&error)).map_or(Ok(()), Err)?;
+        }
+        // A row may have every column that the names are made of, or none of them.
+        let is_filled = template.check(&with_columns(&names, job))?;
+        if is_filled.is_err() {
+            template.holds_ext()?;
         }
         Ok(template)
+    }
+
+    /// Checks the names of a sample's outputs, with a language and without. Returns the error if none can be rendered.
+    fn check(&self, job: &Vars) -> Result<Result<(), Error>, ValueError> {
+        match (self.samples(Some("en"), job), self.samples(None, job)) {
+            (Err(error), _) => Ok(Err(error)),
+            (Ok(_), Err(_)) => {
+                let fix = format!("the language may be unknown; the default is \"{DEFAULT_NAME}\"");
+                Err(refusal("uses `lang` without {% if lang %}", fix))
+            }
+            (Ok(with), Ok(without)) => [&with, &without].into_iter().try_for_each(|names| distinct(names)).map(Ok),
+        }
     }
 
     /// Checks a template that no sample renders: it must at least use `ext`.
@@ -114,10 +144,11 @@ impl NameTemplate {
         let (capture, row, env) = (to_value(&job.capture), to_value(&job.row), to_value(&job.env));
         let lang = lang.filter(|lang| !lang.is_empty());
         let lang = lang.map(|lang| self.player.map_or_else(|| lang.to_owned(), |player| player.language(lang)));
-        let (lang, sdh, ext) = (or_undefined(lang.as_deref()), self.sdh && format.is_subtitles(), format.ext());
-        let context =
-            context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, lang, sdh, ext };
-        self.env.get_template(NAME)?.render(context)
+        let (sdh, ext) = (self.sdh && format.is_subtitles(), format.ext());
+        let context = context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, sdh, ext };
+        // The engine names a variable that is absent, and not one that is there and undefined.
+        let lang = lang.map_or_else(|| context! {}, |lang| context! { lang });
+        self.env.get_template(NAME)?.render(context! { ..context, ..lang })
     }
 
     /// Returns the file name for an output.
@@ -125,26 +156,35 @@ impl NameTemplate {
     /// # Errors
     /// See [`NameProblem`].
     pub fn render(&self, vars: &NameVars<'_>) -> Result<String, NameProblem> {
-        let printed = self.print(vars).map_err(|error| NameProblem::Render(explain(&error)))?;
-        file_name(&printed)?;
-        Ok(printed)
+        let printed = self
+            .print(vars)
+            .map_err(|error| NameProblem::Render { place: place(self.line), words: explain(&error) })?;
+        match is_file_name(&printed) {
+            true => Ok(printed),
+            false => Err(NameProblem::NoName(printed, self.columns())),
+        }
     }
 }
 
-/// Checks a file name. Its length is not limited here: too long names are shortened when they are published.
-fn file_name(name: &str) -> Result<(), NameProblem> {
-    match name {
-        "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
-        _ if name.contains(['/', '\0']) => Err(NameProblem::NoName(name.to_owned())),
-        _ => Ok(()),
-    }
+/// Whether this is a file name. Its length is not limited here: too long names are shortened when they are published.
+fn is_file_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
+}
+
+/// Returns a sample job whose row has the columns of these variables: `row.title`.
+fn with_columns(names: &HashSet<String>, job: Vars) -> Vars {
+    let columns = names.iter().filter_map(|name| name.strip_prefix("row.")?.split('.').next());
+    let row = columns.map(|column| (column.to_owned(), "1".into())).collect();
+    Vars { row, ..job }
 }
 
 /// Checks that the names are valid and different.
 fn distinct(names: &[String]) -> Result<(), ValueError> {
     for name in names {
-        let fix = format!("the default is \"{DEFAULT_NAME}\"");
-        file_name(name).map_err(|problem| refusal(format!("cannot be used: {problem}"), fix))?;
+        if !is_file_name(name) {
+            let problem = NameProblem::NoName(name.clone(), String::new());
+            return Err(refusal(format!("cannot be used: {problem}"), format!("the default is \"{DEFAULT_NAME}\"")));
+        }
     }
     if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
         return Err(one_name());

@@ -288,11 +288,14 @@ pub(crate) fn take_metadata(value: &mut Value) -> Map<String, Value> {
 pub(crate) fn explain(error: &Error) -> String {
     let kind = error.kind();
     let words = error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ");
-    match words.contains("`row.") {
-        true => {
+    match words {
+        _ if words.contains("`row.") => {
             format!("{words}: the cell is empty or the manifest has no such column; fill it, or add `| default('')`")
         }
-        false => words,
+        _ if words.contains("`lang`") => {
+            format!("{words}: the language is not known; write {{% if lang %}}.{{{{ lang }}}}{{% endif %}}")
+        }
+        _ => words,
     }
 }
 

@@ -7,10 +7,9 @@ use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{AcceptQuery, AcceptedAnswer, CommandRefusal, JobSelector};
 use crate::crash_points::{self, Point};
-use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
-use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange, RenderedAs};
+use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
 use crate::domain::stage::{JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
@@ -18,7 +17,8 @@ use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Un
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::rerender::is_translation_of;
+use crate::pipeline::stages::write::in_flight::WriteGuard;
+use crate::pipeline::stages::write::rerender::{has_same_outputs, is_translation_of, path_of};
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
 use std::io::Read;
@@ -31,6 +31,7 @@ use std::sync::Arc;
 /// [`CommandRefusal::Declined`] if its recording is being transcribed.
 pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<AcceptedAnswer, CommandRefusal> {
     let target = find(handler, query).await?;
+    let _guard = hold(handler, &target.stored).await?;
     if query.undo {
         return take_back(handler, target).await;
     }
@@ -39,10 +40,11 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     check_language(handler, &target).await?;
     let result = result_instead(handler, &target).await?;
     let note = check(handler, &target.job, &target, &text).await?;
+    let former = former_note(&target).await;
     let accepted = accepted(handler, query, &target, hash, result.as_ref());
     keep(handler, &target.job, &accepted, text).await?;
     crash_points::point(Point::AcceptedKept);
-    let change = Box::new(change(&target.job, accepted));
+    let change = Box::new(OutputChange::accepting(&target.job, accepted));
     let is_instead_of_purchase = result.is_some() && !target.job.is_accepted_only();
     let job = commit(handler, &target.job, JobEvent::Accepted { change, result: result.map(Box::new) }).await?;
     if let Some(old) = target.job.accepted.as_ref().filter(|old| old.hash != hash) {
@@ -50,7 +52,34 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     }
     tracing::info!(job = %job.id, path = %job.key.path, file = %target.output.name, by = %query.by, "a person accepted a file as the text of a job");
     handler.wake_engines();
+    let notes: Vec<String> = note.into_iter().chain(former).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(AcceptedAnswer { job, is_instead_of_purchase, note })
+}
+
+/// Holds off whatever writes the outputs of the job: what it stores at its end would undo the acceptance.
+async fn hold(handler: &CommandHandler, job: &Job) -> Result<WriteGuard, CommandRefusal> {
+    let changed = || {
+        let words = format!("scribed is writing the outputs of job {}; nothing was done, try again", job.id);
+        CommandRefusal::Declined(words)
+    };
+    let guard = handler.writing.writing.begin(job.id).ok_or_else(changed)?;
+    let now = handler.store.job(job.id).await?;
+    now.filter(|now| has_same_outputs(now, job)).map(|_| guard).ok_or_else(changed)
+}
+
+/// Says what becomes of the file that was accepted before, if it is another one and a person wrote it.
+async fn former_note(target: &Target) -> Option<String> {
+    let former = target.job.accepted.as_ref()?;
+    if former.output.is_same_file(&target.output) || !former.is_of_a_person() {
+        return None;
+    }
+    let (mount, job, output) = (Arc::clone(&target.mount), target.job.clone(), former.output.clone());
+    let path = blocking(move || {
+        let path = path_of(&mount, &job, &output);
+        path.exists().then(|| path.full())
+    });
+    path.await.map(|path| format!("{}, which was accepted before, stays as it is and counts as edited", path.display()))
 }
 
 async fn read_text(target: &Target) -> Result<String, CommandRefusal> {
@@ -181,29 +210,6 @@ fn accepted(
     }
 }
 
-/// Returns the outputs of the job with the accepted one among them. The output of the same format that it takes the
-/// place of counts as an earlier one.
-fn change(job: &Job, accepted: AcceptedText) -> OutputChange {
-    let format = |output: &Output| Format::of_name(&output.name.lossy());
-    let wanted = format(&accepted.output);
-    let others = |outputs: &[Output]| -> Vec<Output> {
-        outputs.iter().filter(|output| !output.is_same_file(&accepted.output)).cloned().collect()
-    };
-    let is_among = job.outputs.iter().any(|output| output.is_same_file(&accepted.output));
-    let (replaced, mut outputs): (Vec<Output>, Vec<Output>) =
-        others(&job.outputs).into_iter().partition(|output| !is_among && format(output) == wanted);
-    outputs.push(accepted.output.clone());
-    let earlier = others(&job.earlier).into_iter().chain(replaced).collect();
-    OutputChange {
-        outputs,
-        earlier,
-        placing: Vec::new(),
-        making: None,
-        rendered_as: Some(RenderedAs::with_another_text()),
-        accepted: Some(Box::new(accepted)),
-    }
-}
-
 async fn keep(
     handler: &CommandHandler,
     job: &Job,
@@ -253,18 +259,7 @@ async fn take_back(handler: &CommandHandler, target: Target) -> Result<AcceptedA
         let words = format!("{} is not accepted for job {}", target.file.full().display(), job.id);
         return Err(CommandRefusal::Declined(words));
     };
-    let before = |output: &Output| match (output.is_same_file(&accepted.output), accepted.written) {
-        (true, written) => written.map(|hash| Output { hash, ..output.clone() }),
-        (false, _) => Some(output.clone()),
-    };
-    let change = OutputChange {
-        outputs: job.outputs.iter().filter_map(before).collect(),
-        earlier: job.earlier.iter().filter_map(before).collect(),
-        placing: Vec::new(),
-        making: None,
-        rendered_as: Some(RenderedAs::with_another_text()),
-        accepted: None,
-    };
+    let change = OutputChange::taking_back(&job, &accepted);
     let changed = commit(handler, &job, JobEvent::Unaccepted { change: Box::new(change) }).await?;
     forget_text(handler, &changed, &accepted.hash).await;
     tracing::info!(job = %job.id, path = %job.key.path, "a person took the acceptance of a text back");

@@ -15,7 +15,7 @@ use crate::pipeline::stages::write::rerender::path_of;
 use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::{EntryKind, FilterResult, filter_path_with_ignore_files};
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::recording_place::outputs_beside;
+use crate::source::recording_place::{outputs_beside, with_folders};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,7 +24,10 @@ use std::sync::Arc;
 /// A file, and the job that it is the text of.
 pub struct Target {
     pub mount: Arc<Mount>,
+    /// The job, with the folders of its outputs.
     pub job: Job,
+    /// The job as it is stored.
+    pub stored: Job,
     pub file: RootedPath,
     pub format: Format,
     /// The file as an output of the job.
@@ -58,9 +61,14 @@ pub async fn find(handler: &CommandHandler, query: &AcceptQuery) -> Result<Targe
         return Err(CommandRefusal::Usage(words.to_owned()));
     }
     mount.there().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
-    let (owned_mount, owned_job) = (Arc::clone(&mount), job.clone());
-    let (file, output) = blocking(move || as_output(&owned_mount, &owned_job, &path)).await;
-    Ok(Target { mount, job, file, format, output })
+    let (owned_mount, stored) = (Arc::clone(&mount), job.clone());
+    let (job, (file, output)) = blocking(move || {
+        let job = with_folders(owned_mount.source(), &job);
+        let found = as_output(&owned_mount, &job, &path);
+        (job, found)
+    })
+    .await;
+    Ok(Target { mount, job, stored, file, format, output })
 }
 
 fn unknown(path: &MediaAddress) -> String {
@@ -81,7 +89,7 @@ fn as_output(mount: &Mount, job: &Job, path: &Path) -> (RootedPath, Output) {
     let is_beside = beside.full() == folder && mount.source().output_folder.is_none();
     let at = (!is_beside).then(|| RelPath::new(folder.as_os_str().as_bytes()));
     let file = if is_beside { beside.join(OsStr::from_bytes(name.as_bytes())) } else { RootedPath::whole(path) };
-    (file, Output { name, hash: Hash([0; 32]), at })
+    (file, Output { name, hash: Hash::OF_NOTHING, at })
 }
 
 /// Returns the job whose outputs contain the file, else the job of the one recording whose name the file's begins with.
@@ -121,7 +129,7 @@ async fn job_of_recording(
     let longest = named.iter().map(|(key, _)| length(key)).max();
     let mut fitting: Vec<_> = named.into_iter().filter(|(key, _)| Some(length(key)) == longest).collect();
     if fitting.len() > 1 {
-        let names: Vec<String> = fitting.iter().map(|(key, _)| format!("{}/{}", key.source, key.path)).collect();
+        let names: Vec<String> = fitting.iter().map(|(key, _)| key.to_string()).collect();
         let words = format!("{} may belong to {}: name the job with --job", path.display(), names.join(" or "));
         return Err(CommandRefusal::Usage(words));
     }

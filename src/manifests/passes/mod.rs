@@ -10,6 +10,7 @@ use crate::domain::scan_slots;
 use crate::manifests::format::find::{FoundManifests as Found, find, owned_by_other_message};
 use crate::manifests::format::record::Form;
 use crate::output::publish;
+use crate::pipeline::budget::BudgetGate;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{JobCounts, Store, StoreError};
@@ -61,6 +62,8 @@ pub struct PassContext<'a> {
     pub store: &'a dyn Store,
     /// The clock; it must be the one that the engine uses to settle files.
     pub clock: &'a dyn Clock,
+    /// Receipts have the amounts that are left of budgets now.
+    pub budgets: &'a BudgetGate,
     /// Called when a new job is due.
     pub admitted: &'a (dyn Fn() + Sync),
     /// The plan that is being carried out: no other rows are admitted.

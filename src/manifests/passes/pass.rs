@@ -172,7 +172,7 @@ impl SourceManifests {
                         self.log_held(manifest, row, denied);
                     }
                 }
-                draft.push(&item.record, &self.as_shown(context, answer));
+                draft.push(&item.record, &self.as_shown(context, answer).await?);
             }
             draft.flush().await;
         }
@@ -310,14 +310,14 @@ impl SourceManifests {
 
 impl SourceManifests {
     /// Returns a row's result with the reason that commands show: that a window is closed is not stored with a job.
-    fn as_shown<'i>(&self, context: PassContext<'_>, answer: RowResult<'i>) -> RowResult<'i> {
-        match answer {
-            RowResult::Job(job, awaited) => {
-                let shown = told_for(self.mount.source(), *job, context.clock.moment());
-                RowResult::Job(Box::new(shown), awaited)
-            }
-            other => other,
-        }
+    async fn as_shown<'i>(&self, context: PassContext<'_>, answer: RowResult<'i>) -> Result<RowResult<'i>, StoreError> {
+        let RowResult::Job(job, awaited) = answer else { return Ok(answer) };
+        let now = context.clock.now();
+        let job = match context.budgets.is_for_next_run(&job, now) {
+            true => *job,
+            false => context.budgets.told(context.store, *job, now).await?,
+        };
+        Ok(RowResult::Job(Box::new(told_for(self.mount.source(), job, context.clock.moment())), awaited))
     }
 }
 

@@ -9,13 +9,14 @@ use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::review::Review;
+use crate::domain::stage::StageKind;
 use crate::manifests::format::find::RECEIPT;
 use crate::manifests::format::record::{Form, OURS, RawRow, RowError, join_errors, normalize_column};
 use crate::manifests::format::text::Encoding;
 use crate::output::publish::PlaceError;
 use crate::output::table::{TableKeeper, TablePiece, write_table};
 use crate::rooted_path::access_of;
-use crate::source::recording_place::{full_path, outputs_beside, resolve_below};
+use crate::source::recording_place::{folder_of_output, full_path, resolve_below};
 use crate::wire::timestamps;
 use std::ffi::OsString;
 use std::io;
@@ -174,7 +175,10 @@ impl Draft {
         set("job", job.id.to_string());
         set("service", job.stage.purchase_key().map(|order| order.service.to_string()).unwrap_or_default());
         set("transcription", job.stage.transcription().map(ToString::to_string).unwrap_or_default());
-        set("outputs", self.outputs(job));
+        // What an earlier request or content of the recording left is no output of the row as it is now.
+        if job.stage.kind() == StageKind::Written {
+            set("outputs", self.outputs(job));
+        }
         set("language", job.language.clone().unwrap_or_default());
         let millis = job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0);
         set("duration", millis.map(seconds).unwrap_or_default());
@@ -193,11 +197,10 @@ impl Draft {
     /// Lists the outputs, relative to the manifest's folder if they are below it.
     fn outputs(&self, job: &Job) -> String {
         let source = self.lists.mount.source();
-        let folder = outputs_beside(source, job).parent().full();
         let manifest = full_path(&source.folder, &self.manifest);
         let base = manifest.parent().unwrap_or(Path::new(""));
         let outputs = job.outputs.iter().map(|output| {
-            let path = full_path(&folder, &output.name);
+            let path = full_path(&folder_of_output(source, job, output).full(), &output.name);
             RelPath::new(path.strip_prefix(base).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
         });
         outputs.collect::<Vec<_>>().join(" | ")

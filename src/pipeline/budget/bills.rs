@@ -74,7 +74,7 @@ impl ExcessLog {
     pub fn note(&self, job: &Job, charge: &Charge, billed: u64, now: Timestamp) {
         let Some(reserved) = charge.reserved.filter(|reserved| billed > *reserved) else { return };
         tracing::debug!(job = %job.id, path = %job.key.path, billed = %hours(billed), reserved = %hours(reserved), "the service billed more than scribed had reserved");
-        let name = format!("{}/{}", job.key.source, job.key.path);
+        let name = job.key.to_string();
         let mut gathered = self.gathered();
         gathered.total.add(&name, reserved, billed);
         gathered.unlogged.add(&name, reserved, billed);

@@ -124,7 +124,8 @@ impl RequestLayers {
             false => failed(problem.to_string()),
         })?;
         if let Some(row) = &self.row {
-            rendered = row_overrides::apply(row, rendered).map_err(failed)?;
+            let of_row = |words| failed(format!("{}: {words}", row.location()));
+            rendered = row_overrides::apply(row, rendered).map_err(of_row)?;
         }
         if let (Some(selection), Some(row)) = (&self.selection, self.row.as_ref().filter(|row| row.is_remote())) {
             let words = "its row names an address that the service fetches, and scribed cannot extract a part of it; move the row to a manifest of a source without `track` and `channels`";

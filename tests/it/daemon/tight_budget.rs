@@ -3,6 +3,7 @@
 
 use crate::support::bed::{Bed, Running, eventually, ffmpeg};
 use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
 use std::fs;
@@ -68,6 +69,27 @@ fn priority_decides_who_gets_a_tight_budget() {
         assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({ "budget": 3 })));
         let jobs = bed.jobs();
         assert_eq!(jobs["deep/er/high.mkv"]["stage"], "written", "round {round}: {jobs:?}");
+    }
+}
+
+/// A row that was refused first has the amount that is left at the end, as `jobs` has it.
+#[test]
+fn a_receipt_has_the_amounts_that_jobs_have() {
+    let stub = Stub::well();
+    let lists = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"";
+    let bed = config(&stub, "[budget]\nmonth = \"3s\"").source(lists).bed();
+    let rows = [(1_500, 3), (2_000, 2), (1_000, 1)];
+    let mut table = "file,priority\n".to_owned();
+    for (n, (millis, priority)) in (0..).zip(rows) {
+        tone(&bed.path(format!("inbox/{n}.wav")), n, millis);
+        table += &format!("{n}.wav,{priority}\n");
+    }
+    fs::write(bed.path("inbox/may.csv"), table).unwrap();
+    bed.run(["once"]);
+    let receipt = manifests::receipt(&bed, "may.csv.receipt.csv");
+    assert!(receipt[1]["scribed_reason"].contains("has 0.0 s left"), "{receipt:?}");
+    for row in &receipt {
+        assert_eq!(bed.jobs()[&row["file"]]["reason"], row["scribed_reason"].as_str(), "{row:?}");
     }
 }
 

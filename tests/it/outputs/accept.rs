@@ -43,6 +43,11 @@ fn an_accepted_text_makes_the_other_outputs_and_no_later_result_replaces_it() {
     assert_eq!((ran["accepted"]["format"].as_str(), ran["instead_of_purchase"].as_bool()), (Some("txt"), Some(false)));
     assert!(ran["note"].as_str().unwrap().contains("1 of "), "{ran}");
     assert_eq!(edited(&bed), 0, "it counts as unedited");
+    for command in ["status", "plan"] {
+        let told = bed.run([command]).stdout;
+        let reason = "a person accepted a text, or took it back, for 1 written job";
+        assert!(told.contains(reason) && !told.contains("settings for outputs"), "{command}: {told}");
+    }
     let ran = bed.run(["render", "--json"]);
     assert_eq!((ran.code, ran.last_object()["replaced"].as_u64()), (0, Some(3)), "{ran:?}");
     for name in ["talk.en.srt", "talk.en.vtt", "talk.en.json"] {
@@ -242,6 +247,38 @@ fn an_accepted_text_survives_repairs_retries_and_other_settings() {
     assert!(shown.stdout.contains("it is the text of the job"), "{shown:?}");
 }
 
+/// A second text, in another format and then under another name: what the person wrote before stays.
+#[test]
+fn a_text_that_was_accepted_before_another_one_stays_as_an_edited_file() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let txt = "all of it by hand\n";
+    fs::write(bed.path("inbox/talk.en.txt"), txt).unwrap();
+    accept(&bed, &["inbox/talk.en.txt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let srt = read(&bed, "talk.en.srt").replace("by hand", "with care");
+    fs::write(bed.path("inbox/talk.en.srt"), &srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.en.srt"]).last_object();
+    assert!(ran["note"].as_str().unwrap().ends_with("counts as edited"), "{ran}");
+    assert_eq!(edited(&bed), 1, "the text that was accepted before");
+    for arguments in [&["render", "--prune"][..], &["render", "--restore"], &["verify", "--repair"]] {
+        assert_eq!(bed.run(arguments).code, 0);
+        assert_eq!((read(&bed, "talk.en.txt").as_str(), edited(&bed)), (txt, 1), "{arguments:?}");
+    }
+    assert!(read(&bed, "talk.wav.en.txt").contains("with care"), "the newer version is beside it");
+    fs::rename(bed.path("inbox/talk.en.srt"), bed.path("inbox/talk.srt")).unwrap();
+    fs::copy(bed.path("inbox/talk.srt"), bed.path("inbox/talk.en.srt")).unwrap();
+    accept(&bed, &["--job", "inbox/talk.wav", "inbox/talk.srt"]);
+    assert_eq!((edited(&bed), bed.run(["render", "--prune"]).code), (1, 0), "both files, of one job");
+    assert_eq!((read(&bed, "talk.en.srt"), read(&bed, "talk.srt")), (srt.clone(), srt.clone()));
+    accept(&bed, &["--undo", "inbox/talk.srt"]);
+    assert_eq!(bed.run(["render", "--prune"]).code, 0);
+    bed.once(0);
+    assert_eq!((read(&bed, "talk.en.srt"), read(&bed, "talk.srt")), (srt.clone(), srt));
+    assert_eq!((read(&bed, "talk.en.txt").as_str(), bought(&stub)), (txt, 1));
+    assert!(read(&bed, "talk.wav.en.txt").contains("What was said"), "as it was recognised");
+}
+
 /// What an accepted file contains is text in every output.
 #[test]
 fn a_hostile_accepted_file_injects_nothing() {
@@ -336,6 +373,55 @@ fn outputs_that_a_row_named_are_accepted_by_their_paths() {
         lines.iter().zip([accepted, rendered, undone, accepted, undone]).map(|(a, b)| a.contains(b)).collect();
     assert_eq!(said, [true; 5], "{lines:?}");
     assert_eq!(lines.len(), 5, "{lines:?}");
+}
+
+/// The table names another folder: the outputs go there, the old ones are removed by `render`, and what a person wrote
+/// stays where the person has it. Two recordings with one content have exchanged their folders.
+#[test]
+fn outputs_follow_their_row_to_another_folder_and_what_a_person_wrote_stays() {
+    let stub = Stub::well();
+    let bed = manifests::bed(&stub, "");
+    let names = ["tape-1.wav", "tape-2.wav", "a/tape-3.wav", "b/tape-3.wav"];
+    names.iter().for_each(|name| manifests::write(&bed, name, name.rsplit('/').next().unwrap()));
+    let table = |folders: [&str; 4]| {
+        let rows = names.iter().zip(folders).map(|(name, folder)| format!("{name},{folder}/\n"));
+        manifests::write(&bed, "may.csv", format!("file,output\n{}", rows.collect::<String>()));
+    };
+    table(["one", "one", "left", "right"]);
+    bed.once(0);
+    let text = "all of it by hand\n";
+    fs::write(bed.path("inbox/one/tape-1.en.txt"), text).unwrap();
+    accept(&bed, &["inbox/one/tape-1.en.txt"]);
+    fs::write(bed.path("inbox/one/tape-2.en.txt"), "edited\n").unwrap();
+    let swapped = read(&bed, "left/tape-3.en.srt");
+    table(["two", "two", "right", "left"]);
+    bed.once(0);
+    assert!(read(&bed, "two/tape-1.en.srt").contains("all of it by hand"));
+    let outputs: Vec<String> =
+        manifests::receipt(&bed, "may.csv.receipt.csv").iter().map(|row| row["scribed_outputs"].clone()).collect();
+    assert_eq!(outputs[0], "two/tape-1.en.srt | one/tape-1.en.txt");
+    for path in outputs.iter().flat_map(|outputs| outputs.split(" | ")) {
+        assert!(bed.path("inbox").join(path).exists(), "{path}: {outputs:?}");
+    }
+    let ran = bed.run(["render", "--json"]).last_object();
+    assert_eq!((ran["removed"].as_u64(), ran["edited"].as_u64()), (Some(2), Some(1)), "{ran}");
+    let left = crate::support::bed::files(&bed.path("inbox/one"));
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(
+        (read(&bed, "one/tape-1.en.txt").as_str(), read(&bed, "one/tape-2.en.txt").as_str()),
+        (text, "edited\n")
+    );
+    assert_eq!((read(&bed, "left/tape-3.en.srt"), read(&bed, "right/tape-3.en.srt")), (swapped.clone(), swapped));
+    assert_eq!(edited(&bed), 1);
+    assert_eq!(bed.run(["render", "--json"]).last_object()["removed"], 0);
+    assert_eq!(bed.run(["verify", "--json"]).last_object()["missing"], 0);
+    // Another name in the same folder.
+    let renamed = "file,output\ntape-1.wav,two/A\ntape-2.wav,two/\na/tape-3.wav,right/\nb/tape-3.wav,left/\n";
+    manifests::write(&bed, "may.csv", renamed);
+    bed.once(0);
+    assert_eq!(bed.run(["render", "--json"]).last_object()["removed"], 1);
+    assert!(read(&bed, "two/A.en.srt").contains("all of it by hand") && !bed.path("inbox/two/tape-1.en.srt").exists());
+    assert_eq!((read(&bed, "one/tape-1.en.txt").as_str(), bought(&stub)), (text, 3));
 }
 
 #[test]

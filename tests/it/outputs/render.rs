@@ -175,6 +175,21 @@ fn outputs_move_to_another_place() {
     assert_eq!(bed.outputs().len(), 4);
 }
 
+/// A recording that is transcribed again after the place has changed leaves its old outputs to `render`.
+#[test]
+fn outputs_that_a_new_version_left_in_another_place_are_removed() {
+    let stub = Stub::well();
+    let bed = written(&stub, "");
+    fs::create_dir(bed.path("out")).unwrap();
+    fs::write(bed.path("inbox/talk.en.vtt"), "edited").unwrap();
+    set(&bed, &stub, "place = \"out\"");
+    assert_eq!(bed.run(["retry", "--fresh", "--pay-again", "inbox/talk.wav"]).code, 0);
+    bed.once(0);
+    let ran = render(&bed, &[]);
+    assert_eq!((ran.code, count(&ran, "removed"), count(&ran, "edited")), (0, 3, 1), "{ran:?}");
+    is(names(&bed), &["talk.en.vtt"]);
+}
+
 #[test]
 fn a_daemon_renders_with_the_settings_that_it_has_read() {
     let stub = Stub::well();

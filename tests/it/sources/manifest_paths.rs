@@ -95,6 +95,10 @@ fn a_held_row_goes_on_when_its_folder_is_allowed() {
     eventually("the files are below a root now", || written(0) && written(1));
     assert!(bed.path("elsewhere/talk.en.srt").is_file() && bed.path("elsewhere/subs/own.en.srt").is_file());
     drop(daemon);
+    let name = format!("{} (lists)", bed.path("elsewhere/talk.wav").display());
+    let told = bed.run(["jobs"]).stdout;
+    assert!(told.contains(&name), "the name of a recording outside the folder of the source: {told}");
+    assert!(bed.run(["show", &name]).stdout.contains(&name), "and commands take it");
     // What is said stands for what is said, and no longer for what held before.
     bed.configure(&format!("{before}roots = [\"elsewhere\"]\n"));
     write(&bed, "more.wav", "more");

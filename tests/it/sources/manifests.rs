@@ -445,6 +445,7 @@ fn a_receipt_keeps_what_was_billed_for_an_earlier_request_of_a_failed_row() {
     assert_eq!(states(&rows), ["failed", "failed"]);
     let costs =
         |row: &std::collections::BTreeMap<String, String>| (row["scribed_billed"].clone(), row["scribed_cost"].clone());
+    assert_eq!(rows[0]["scribed_outputs"], "", "those of the earlier request are none of the failed one");
     assert_eq!(costs(&rows[0]), ("1.500".to_owned(), "0.0150".to_owned()));
     assert_eq!(costs(&rows[1]), (String::new(), String::new()), "nothing was bought for it");
 }

@@ -483,7 +483,7 @@ impl<'a> Planner<'a> {
         }
         let DisplayName { source, path, place } = name;
         let mut object = serde_json::json!({"source": source.name, "path": path, "what": what, "why": why});
-        let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).escaped());
+        let mut shown = JobKey { source: source.name.clone(), path: RelPath::new(path.as_bytes()) }.to_string();
         if let Some((manifest, row)) = place {
             (object["manifest"], object["row"]) = (manifest.lossy().into(), (*row).into());
             shown = match path.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::domain::names::JobId;
 use crate::pipeline::stages::output_folders::OutputFolders;
+use crate::pipeline::stages::write::rerender::OutputsOfRows;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,16 +13,18 @@ pub struct Writing {
     jobs: Mutex<HashSet<JobId>>,
     /// Whether the folders of outputs can be written.
     pub folders: OutputFolders,
+    /// What was read of the outputs of rows.
+    pub of_rows: OutputsOfRows,
 }
 
 /// While this lives, no other write of the job begins.
-pub(in crate::pipeline::stages::write) struct WriteGuard {
+pub(crate) struct WriteGuard {
     writing: Arc<Writing>,
     job: JobId,
 }
 
 impl Writing {
-    pub(super) fn begin(self: &Arc<Self>, job: JobId) -> Option<WriteGuard> {
+    pub(crate) fn begin(self: &Arc<Self>, job: JobId) -> Option<WriteGuard> {
         let is_first = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
         is_first.then(|| WriteGuard { writing: Arc::clone(self), job })
     }

@@ -18,22 +18,25 @@ use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
 use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Hash, Timestamp, TranscriptionId};
-use crate::domain::output_text::RenderedAs;
+use crate::domain::output_text::{AcceptedText, RenderedAs};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Names, OwnOutputs, PendingOutput};
+use crate::output::render_result::OutputKind;
 use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
-use crate::pipeline::stages::write::own_outputs::{names_of_others, own_outputs};
+use crate::pipeline::stages::write::own_outputs::{names_of_others, output_folder, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
 use crate::pipeline::stages::write::rerender::{JobSettings, rendered_now};
 use crate::pipeline::stages::write::review::review_result;
 use crate::source::mount::source_mount::{Mount, Storage};
+use crate::source::recording_place::with_folders;
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::ffi::OsString;
@@ -68,8 +71,10 @@ pub async fn run(
     let Some(guard) = context.writing.begin(job.id) else {
         return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
-    // The same result with a text that a person accepted: the files stay as they are.
-    if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {
+    let (stored, job) = (job, &with_folders_of(mount, job).await);
+    let text = job.accepted.as_deref().filter(|accepted| accepted.transcription == *transcription);
+    // The same result with a text that a person accepted: the files stay as they are, unless they go elsewhere now.
+    if text.is_some_and(|text| stored.placed_by.is_none() && !goes_elsewhere(mount, job, text)) {
         return Ok(StageOutcome::Step(JobEvent::Written {
             outputs: job.outputs.clone(),
             earlier: job.earlier.clone(),
@@ -86,13 +91,16 @@ pub async fn run(
     placed.retain(|(_, hash)| job.accepted.as_ref().is_none_or(|accepted| accepted.hash != *hash));
     let review = review_result(context, mount, job, order, transcription).await;
     let reviewed = Job { review: review.clone(), ..job.clone() };
-    let Some(Rendered { wanted, language, parts, unread, .. }) =
+    let Some(Rendered { mut wanted, kinds, language, parts, unread }) =
         render_kept_result(context, mount.source(), &reviewed, order, transcription, now).await?
     else {
         // The result can be read at the service once more.
         return Ok(StageOutcome::Step(JobEvent::ResultLost));
     };
     let is_anothers = was_bought_by_another(context.store, job, order).await.map_err(StageStop::Store)?;
+    if let Some(at) = text.and_then(|text| place_of_text(text, &kinds, &wanted)) {
+        wanted.remove(at);
+    }
     // A job that has just bought its result has no outputs elsewhere.
     let relocation = match is_anothers || !job.outputs.is_empty() {
         true => Some(relocation(context.store, mount, job, order).await.map_err(StageStop::Store)?),
@@ -106,14 +114,15 @@ pub async fn run(
             return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled }));
         }
     }
-    let placing = record_hashes(context.store, lease, job, &wanted).await?;
+    let placing = record_hashes(context.store, lease, stored, &wanted).await?;
     let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
     let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let own = ours.published.clone();
-    let outputs = publish(context, mount, job, wanted, ours, guard).await?;
+    let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;
+    outputs.extend(text.map(|text| text.output.clone()));
     let accepted = job.accepted.iter().map(|accepted| (accepted.output.file_name(), accepted.hash));
     let own: Vec<_> = own.into_iter().chain(accepted).collect();
-    let earlier = earlier_outputs(job, &outputs, &own);
+    let earlier = earlier_outputs(job, &outputs, &own, output_folder(mount.source(), job).as_ref());
     let rendered_as = rendered_as(context, mount, job, now).await;
     let missing = parts.iter().filter_map(RequestedPart::as_missing).collect();
     Ok(StageOutcome::Step(JobEvent::Written {
@@ -128,11 +137,41 @@ pub async fn run(
     }))
 }
 
+/// Whether no other folder is stored with an output.
+fn is_here(output: &Output) -> bool {
+    output.at.is_none()
+}
+
+/// Returns the job with the folder of each output that an earlier row of its manifest placed.
+async fn with_folders_of(mount: &Arc<Mount>, job: &Job) -> Job {
+    if job.placed_by.is_none() && (job.row.is_none() || job.outputs.iter().chain(&job.earlier).all(is_here)) {
+        return job.clone();
+    }
+    let (mount, job) = (Arc::clone(mount), job.clone());
+    blocking(move || with_folders(mount.source(), &job)).await
+}
+
+/// Whether outputs of the job lie in another folder than its outputs go to now, apart from the accepted file, which
+/// stays where the person has it.
+fn goes_elsewhere(mount: &Mount, job: &Job, text: &AcceptedText) -> bool {
+    let at = output_folder(mount.source(), job);
+    job.outputs.iter().any(|output| output.at != at && !output.is_same_file(&text.output))
+}
+
+/// Returns which of the outputs the accepted file stands for: the one of its name, else the first of its format.
+fn place_of_text<N: Names>(text: &AcceptedText, kinds: &[OutputKind], wanted: &[PendingOutput<N>]) -> Option<usize> {
+    let has_format = |at: &usize| kinds[*at].format == text.format && !kinds[*at].is_translation;
+    let has_name = |at: &usize| wanted[*at].candidates.clone().next() == Some(text.output.file_name());
+    let mut alike = (0..wanted.len().min(kinds.len())).filter(has_format);
+    alike.clone().find(has_name).or_else(|| alike.next())
+}
+
 /// Returns the files that earlier outputs of the job left beside the new ones: edited ones, and those of formats and
-/// places that are not written any more. `own` are the outputs that no other job has.
-fn earlier_outputs(job: &Job, new: &[Output], own: &[(OsString, Hash)]) -> Vec<Output> {
-    let is_own =
-        |output: &Output| output.at.is_some() || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes());
+/// places that are not written any more. `own` are the outputs in the folder of now, `at`, that no other job has.
+fn earlier_outputs(job: &Job, new: &[Output], own: &[(OsString, Hash)], at: Option<&RelPath>) -> Vec<Output> {
+    let is_own = |output: &Output| {
+        output.at.as_ref() != at || own.iter().any(|(name, _)| name.as_bytes() == output.name.as_bytes())
+    };
     let left = job.outputs.iter().filter(|output| is_own(output)).chain(&job.earlier);
     let is_new = |output: &Output| !new.iter().any(|new| new.is_same_file(output));
     left.filter(|output| is_new(output)).cloned().collect()

@@ -12,7 +12,7 @@ use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::foreign_subtitles::name_in_queue;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::recording_place::{full_path, outputs_beside};
+use crate::source::recording_place::{folder_of_output, full_path, outputs_beside};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -28,9 +28,9 @@ pub async fn own_outputs(
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
-    // Outputs stay where they are when the output folder has changed.
+    // Outputs stay where they are when the output folder has changed, or what their row says.
     let (mut own, at) = (job.outputs.clone(), output_folder(mount.source(), job));
-    own.retain(|output| job.row.is_some() || output.at == at);
+    own.retain(|output| output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());
     }
@@ -75,13 +75,14 @@ pub async fn names_of_others<N: Names>(
     if job.row.is_none() {
         return Ok(taken);
     }
-    let folder = |job: &Job| outputs_beside(source, job).parent().full();
-    let here = folder(job);
+    let here = outputs_beside(source, job).parent().full();
     for name in wanted.iter().flat_map(|wanted| wanted.candidates.clone().take(COMPARED_NAMES)) {
         let path = name_in_queue(job, &RelPath::new(name.as_bytes()));
         let Some(other) = store.output_owner(&JobKey { path, ..job.key.clone() }).await? else { continue };
-        let has_name = |output: &Output| output.name.as_bytes() == name.as_bytes();
-        if other.id != job.id && other.outputs.iter().any(has_name) && folder(&other) == here {
+        let has_name = |output: &Output| {
+            output.name.as_bytes() == name.as_bytes() && folder_of_output(source, &other, output).full() == here
+        };
+        if other.id != job.id && other.outputs.iter().any(has_name) {
             taken.insert(name);
         }
     }

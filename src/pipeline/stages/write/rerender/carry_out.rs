@@ -122,7 +122,7 @@ impl Work<'_> {
         if !superseded.is_empty() {
             self.record_published(&plan, &outputs).await?;
         }
-        let stayed = self.remove(&superseded).await?;
+        let stayed = self.remove(&superseded, &outputs).await?;
         files.extend(told_of_rest(self.mount, self.job, &plan));
         // A file that was edited in the moment in which it was to be removed stays, and so does every object of a bucket.
         let is_in_bucket = matches!(self.mount.storage(), Storage::Bucket(_));
@@ -307,9 +307,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Removes the files that others stand for. Returns those that stay: they were edited meanwhile, or are objects of a
+    /// Removes the files that others stand for, unless an output has the same path. Returns those that stay: they were edited meanwhile, or are objects of a
     /// bucket, from which nothing is removed.
-    async fn remove(&self, superseded: &[Output]) -> Result<Vec<Output>, NotRendered> {
+    async fn remove(&self, superseded: &[Output], outputs: &[Output]) -> Result<Vec<Output>, NotRendered> {
+        let path = |output: &Output| path_of(self.mount, self.job, output).full();
+        let kept: BTreeSet<_> = outputs.iter().map(path).collect();
         let mut stayed = Vec::new();
         let mut folders = BTreeSet::new();
         for output in superseded {
@@ -318,6 +320,9 @@ impl Work<'_> {
                 continue;
             }
             let path = path_of(self.mount, self.job, output);
+            if kept.contains(&path.full()) {
+                continue;
+            }
             let hashes: Vec<Hash> = std::iter::once(output.hash).chain(self.job.placing.iter().copied()).collect();
             let name = output.file_name();
             folders.insert(path.parent());
@@ -368,13 +373,8 @@ impl Work<'_> {
         if is_new { self.commit(change).await } else { Ok(()) }
     }
 
-    fn change(&self, outputs: Vec<Output>, earlier: Vec<Output>) -> OutputChange {
-        let mut accepted = self.job.accepted.clone();
-        if let Some(accepted) = &mut accepted
-            && let Some(output) = outputs.iter().find(|output| output.hash == accepted.hash)
-        {
-            accepted.output = output.clone();
-        }
+    fn change(&self, outputs: Vec<Output>, mut earlier: Vec<Output>) -> OutputChange {
+        let accepted = self.job.accepted.clone().map(|accepted| Box::new(accepted.placed_in(&outputs, &mut earlier)));
         OutputChange {
             outputs,
             earlier,

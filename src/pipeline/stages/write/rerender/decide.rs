@@ -133,9 +133,9 @@ pub fn decide(
 /// Whether a file may be that of a wanted output.
 type Fit<'a> = &'a dyn Fn(&KnownOutput, &WantedOutput) -> bool;
 
-/// Returns the file of each wanted output, and the files that are of none. Outputs that have a name that they may keep
-/// are assigned first: no other output takes their file. Then come earlier files that have such a name, those with the
-/// same content, with the same language in the name, and with the same format.
+/// Returns the file of each wanted output, and the files that are of none. After the accepted file, outputs that have a
+/// name that they may keep are assigned first: no other output takes their file. Then come earlier files that have such
+/// a name, those with the same content, with the same language in the name, and with the same format.
 fn assign(
     wanted: &[WantedOutput],
     known: Vec<KnownOutput>,
@@ -143,7 +143,10 @@ fn assign(
 ) -> (Vec<Option<KnownOutput>>, Vec<KnownOutput>) {
     let mut rest: Vec<Option<KnownOutput>> = known.into_iter().map(Some).collect();
     let mut own: Vec<Option<KnownOutput>> = wanted.iter().map(|_| None).collect();
-    let fits: [Fit<'_>; 6] = [
+    let fits: [Fit<'_>; 8] = [
+        // What a person accepted is the output of its format, whatever it is called.
+        &|known, wanted| is_text(known, wanted) && keeps_name(known, wanted, at),
+        &|known, wanted| is_text(known, wanted),
         &|known, wanted| known.is_current && keeps_name(known, wanted, at),
         // A process that was killed may have published it without recording it as an output.
         &|known, wanted| is_published(known, wanted, at),
@@ -182,6 +185,12 @@ fn name(known: &KnownOutput) -> &OsStr {
 
 fn keeps_name(known: &KnownOutput, wanted: &WantedOutput, at: Option<&RelPath>) -> bool {
     known.output.at.as_ref() == at && wanted.names.iter().any(|wanted| wanted == name(known))
+}
+
+/// Whether a person accepted the file, and it is there.
+fn is_text(known: &KnownOutput, wanted: &WantedOutput) -> bool {
+    let is_there = known.is_accepted && known.is_current && known.state != FileState::Missing;
+    is_there && has_format(known, wanted) && !wanted.kind.is_translation && known.output.hash == wanted.hash
 }
 
 /// Whether the file is the wanted one already.

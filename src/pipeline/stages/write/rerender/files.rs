@@ -84,15 +84,16 @@ fn named(job: &Job) -> impl Iterator<Item = (&Output, bool)> {
     job.outputs.iter().map(|output| (output, true)).chain(job.earlier.iter().map(|output| (output, false)))
 }
 
-fn known_output(job: &Job, output: &Output, is_current: bool, read: io::Result<Hash>) -> KnownOutput {
+pub(super) fn known_output(job: &Job, output: &Output, is_current: bool, read: io::Result<Hash>) -> KnownOutput {
     let is_accepted = job.accepted.as_ref().is_some_and(|accepted| accepted.output.is_same_file(output));
     KnownOutput { output: output.clone(), state: state(job, output, read), is_current, is_accepted, is_shared: false }
 }
 
 /// Returns the state of an output whose content was read. A process that was killed may have published one of the
-/// hashes in `placing`.
+/// hashes in `placing`, but not over a file that a person accepted before another one.
 pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
     match read {
+        Ok(_) if output.hash == Hash::OF_NOTHING => FileState::Edited,
         Ok(hash) if hash == output.hash || job.placing.contains(&hash) => FileState::Ours(hash),
         Ok(_) => FileState::Edited,
         Err(error) if LinkInPath::of(&error).is_some() => FileState::Edited,
@@ -107,6 +108,8 @@ pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{JobId, SourceName, Timestamp};
 
     fn known(name: &str, content: &str, is_current: bool, is_there: bool) -> KnownOutput {
         let hash = Hash::of(content.as_bytes());
@@ -119,6 +122,17 @@ mod tests {
         let placing: Vec<Hash> = placing.iter().map(|content| Hash::of(content.as_bytes())).collect();
         let known = follow_renames(known, &placing).into_iter().filter(|known| known.is_current);
         known.map(|known| known.output.name.lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_file_that_was_accepted_before_another_one_is_never_taken_for_what_a_killed_process_published() {
+        let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new("talk.wav") };
+        let content = Hash::of(b"a");
+        let placing = vec![content];
+        let job = Job { placing, ..Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0)) };
+        let output = |hash| Output { name: RelPath::new("talk.txt"), hash, at: None };
+        assert_eq!(state(&job, &output(Hash::of(b"b")), Ok(content)), FileState::Ours(content));
+        assert_eq!(state(&job, &output(Hash::OF_NOTHING), Ok(content)), FileState::Edited);
     }
 
     #[test]

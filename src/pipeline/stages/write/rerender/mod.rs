@@ -8,12 +8,16 @@
 mod carry_out;
 mod decide;
 mod files;
+mod other_rows;
 mod pages;
+#[cfg(test)]
+mod persons_files;
 mod settings;
 mod siblings;
 
 pub(crate) use decide::{FileState, KnownOutput, RenderOptions};
 pub(crate) use files::{look, path_of, shown_path};
+pub(crate) use other_rows::OutputsOfRows;
 pub(crate) use pages::{RenderParts, RenderedJob, is_translation as is_translation_of, render_jobs};
 pub(crate) use settings::{JobSettings, may_differ, rendered_now, settings_hash};
 pub(crate) use siblings::Siblings;
@@ -35,6 +39,7 @@ use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::StoreError;
 use carry_out::Work;
 use decide::{Action, Fate, RenderPlan, WantedOutput, decide};
+use other_rows::taken_by_other_rows;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -177,11 +182,7 @@ pub async fn rerender(
     }
     let guard = context.writing.begin(job.id).ok_or(NotRendered::Moving)?;
     // Another write may have ended since the job was read.
-    let now = context.store.job(job.id).await?;
-    if now
-        .as_ref()
-        .is_none_or(|now| (&now.stage, &now.outputs, &now.placing) != (&job.stage, &job.outputs, &job.placing))
-    {
+    if !context.store.job(job.id).await?.is_some_and(|now| has_same_outputs(&now, job)) {
         return Err(NotRendered::Moving);
     }
     // The semaphore is never closed.
@@ -189,7 +190,9 @@ pub async fn rerender(
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
     drop(slot);
     let of_siblings = siblings::shared_outputs(&run.siblings, context.store, mount, job, context.clock.now()).await?;
-    let known = mark_shared(known, &of_siblings);
+    let services = (context.store, context.clock);
+    let of_rows = taken_by_other_rows(&context.writing.of_rows, services, mount, job, &known).await?;
+    let known = mark_shared(known, of_siblings.iter().chain(&of_rows));
     let at = output_folder(mount.source(), job);
     let plan = decide(&wanted, known, at.as_ref(), run.options);
     let work = Work { context, mount, job, settings: &settings, at, of_siblings: &of_siblings };
@@ -197,6 +200,12 @@ pub async fn rerender(
         true => Ok(Rerendered { files: work.forecast(&plan, &wanted).await, is_gone: false }),
         false => Ok(Rerendered { files: work.carry_out(plan, pending, guard).await?, is_gone: false }),
     }
+}
+
+/// Whether nothing has changed the outputs of a job, or its text.
+pub fn has_same_outputs(now: &Job, then: &Job) -> bool {
+    (&now.stage, &now.outputs, &now.earlier, &now.placing, &now.accepted)
+        == (&then.stage, &then.outputs, &then.earlier, &then.placing, &then.accepted)
 }
 
 /// Collects the settings of a job, and looks at its files.
@@ -327,9 +336,9 @@ fn named((kind, output): (OutputKind, PendingOutput<impl Names>)) -> (WantedOutp
     (WantedOutput { kind, hash, names }, pending)
 }
 
-fn mark_shared(mut known: Vec<KnownOutput>, of_siblings: &[Output]) -> Vec<KnownOutput> {
+fn mark_shared<'o>(mut known: Vec<KnownOutput>, shared: impl Iterator<Item = &'o Output> + Clone) -> Vec<KnownOutput> {
     for known in &mut known {
-        known.is_shared = of_siblings.iter().any(|shared| shared.is_same_file(&known.output));
+        known.is_shared = shared.clone().any(|shared| shared.is_same_file(&known.output));
     }
     known
 }
@@ -359,6 +368,6 @@ fn told_of_rest(mount: &Mount, job: &Job, plan: &RenderPlan) -> Vec<RenderedFile
 
 /// Returns the path of an output as its name in the folder of outputs.
 fn path_in(mount: &Mount, job: &Job, name: &std::ffi::OsStr, at: Option<&RelPath>) -> RelPath {
-    let output = Output { name: RelPath::new(name.as_bytes()), hash: Hash([0; 32]), at: at.cloned() };
+    let output = Output { name: RelPath::new(name.as_bytes()), hash: Hash::OF_NOTHING, at: at.cloned() };
     shown_path(mount, job, &output)
 }
