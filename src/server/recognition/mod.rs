@@ -2,6 +2,7 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
+pub mod chunk_review;
 pub mod confidence;
 pub mod dispatcher;
 pub mod lazy;
@@ -16,4 +17,5 @@ mod text_formatting;
 pub mod transcribe;
 mod turn;
 pub mod unsupported;
+mod utterances;
 pub mod worker;

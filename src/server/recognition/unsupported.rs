@@ -529,7 +529,7 @@ mod tests {
             words,
         };
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance] };
-        let hearing = RecognisedSpeech { transcript, channels: 1, unknown: Vec::new() };
+        let hearing = RecognisedSpeech { transcript, channels: 1, ..RecognisedSpeech::default() };
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
         let facts = ResultFacts { audio_duration: 2.0, created, ended, shapes: Shapes::Interface };
         let mut written = Vec::new();

@@ -250,7 +250,8 @@ fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
         TranscribeError::TooLong(_) | TranscribeError::TooManyWords => 422,
         TranscribeError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         TranscribeError::Decode(Io(_) | TimedOut { .. }) | TranscribeError::Stopped => 500,
-        TranscribeError::Recogniser(RecogniserError::Recognition { .. }) => 500,
+        TranscribeError::Recogniser(RecogniserError::Recognition { .. } | RecogniserError::Cancelled) => 500,
+        TranscribeError::Recogniser(RecogniserError::Refused { .. }) => 422,
         TranscribeError::Decode(ToolMissing { .. }) | TranscribeError::Recogniser(_) => return Err(Unable::of(error)),
     };
     Ok(TranscriptionFailure { code, message: error.to_string() })

@@ -162,12 +162,16 @@ fn disk(service: &ServiceState) -> Disk {
 
 fn recogniser(readiness: Readiness) -> Recogniser {
     let (name, state, words) = match readiness {
+        Readiness::Ready { name, languages } if languages.is_empty() => {
+            (name, "ready", "ready, any language".to_owned())
+        }
         Readiness::Ready { name, languages } => (name, "ready", format!("ready, language {}", languages.join(", "))),
-        Readiness::Opening => ("Recogniser", "waits", "is being loaded".to_owned()),
-        Readiness::Untried => ("Recogniser", "waits", "is loaded with the first transcription".to_owned()),
-        Readiness::Missing(words) => ("Recogniser", "missing", words),
+        Readiness::Opening => ("Recogniser".to_owned(), "waits", "is being loaded".to_owned()),
+        Readiness::Untried => ("Recogniser".to_owned(), "waits", "is loaded with the first transcription".to_owned()),
+        Readiness::Missing(words) => ("Recogniser".to_owned(), "missing", words),
+        Readiness::Down { name, words } => (name, "missing", words),
     };
-    Recogniser { name: name.to_owned(), state, words }
+    Recogniser { name, state, words }
 }
 
 /// Formats the two largest units: `3 d 4 h`, `12 min 5 s`, `0 s`.
