@@ -6,7 +6,7 @@ use super::load::diagnostics::Problems;
 use super::load::keys::{ConfigKey, FILE, Holds};
 use super::load::read::{load, parse};
 use super::model::{
-    BucketAccess, BucketReach, Config, Existing, RecogniserConfig, ServiceConfig, ServiceTerms, UploadMode,
+    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceTerms, UploadMode,
 };
 use super::sections::schedule::Schedule;
 use super::starter::starter;
@@ -156,6 +156,10 @@ fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {
         (Holds::TableOrTables(inner), Some(value)) => {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
+        (Holds::NamedTables(inner), Some(value)) if key.name == "recognisers" => {
+            let every = value.as_table().unwrap().values().flat_map(|table| table.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}{}.NAME.", key.name))
+        }
         (Holds::Value | Holds::ValueOrTable(_) | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
@@ -172,7 +176,7 @@ fn the_examples_defaults_are_the_defaults() {
     assert_eq!(said.retry, RetryPolicy::default());
     let ServiceConfig::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
     assert_eq!(hosted.terms, ServiceTerms::HOSTED);
-    assert_eq!((said.serve.recogniser, said.serve.upload_limit), (RecogniserConfig::Pocketsphinx, 1_000_000_000));
+    assert_eq!((said.serve.recogniser.as_str(), said.serve.upload_limit), ("pocketsphinx", 1_000_000_000));
 }
 
 #[test]

@@ -158,7 +158,8 @@ pub struct LearntVocabulary {
 pub struct LearntWord {
     /// How it is written.
     pub value: String,
-    /// Its pronunciations, each in the recogniser's own symbols with spaces between; at least one.
+    /// Its pronunciations, each in the recogniser's own symbols with spaces between; none for a recogniser that gets
+    /// the word alone.
     pub sounds: Vec<String>,
 }
 

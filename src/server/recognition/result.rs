@@ -82,7 +82,7 @@ impl WrittenResult {
             text_formatting::punctuate(&mut transcript);
         }
         if !unknown.is_empty() {
-            fail("custom_vocabulary", vocabulary_error(&unknown));
+            fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
         Self { params, transcript, channels, facts, enrichments }
     }
@@ -339,10 +339,17 @@ fn spelling_error(Grown { bytes, most }: &Grown) -> EnvelopeError {
 /// The most words of a vocabulary that an error names.
 const NAMED: usize = 20;
 
-fn vocabulary_error(unknown: &[String]) -> EnvelopeError {
+fn vocabulary_error(unknown: &[String], is_written: bool) -> EnvelopeError {
     let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if is_written {
+        let message = format!(
+            "the recogniser did not get {}{more}: its prompt has no room for more words; put the rarest words first",
+            named.join(", ")
+        );
+        return EnvelopeError { status_code: 422, exception: "VocabularyTooLong".to_owned(), message };
+    }
     EnvelopeError {
         status_code: 422,
         exception: "NoPronunciation".to_owned(),
