@@ -45,7 +45,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{RwLock, Semaphore};
@@ -230,7 +230,14 @@ fn spawn_tasks(
     let own = || (Arc::clone(store), Arc::clone(clock));
     let (own_store, own_clock) = own();
     let (recognisers, shapes, length_limit) = (Arc::clone(recognisers), options.shapes, options.length_limit);
-    let worker = Arc::new(Worker { store: own_store, recognisers, clock: own_clock, shapes, length_limit });
+    let worker = Arc::new(Worker {
+        store: own_store,
+        recognisers,
+        clock: own_clock,
+        shapes,
+        length_limit,
+        kept: Mutex::default(),
+    });
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
     let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });

@@ -1,9 +1,10 @@
 //! Checks a create's body against the interface and against what this build supports.
 
 use crate::domain::names::Hash;
+use crate::domain::token::LOCAL_MARK;
 use crate::server::http::error::ServiceError;
 use crate::server::http::parameter_limits;
-use crate::server::recognition::registry::{LOCAL_MARK, RecogniserWish};
+use crate::server::recognition::registry::RecogniserWish;
 use crate::server::recognition::unsupported;
 use crate::server::storage::files;
 use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};

@@ -87,7 +87,8 @@ fn check_understood(result: &ResultBody) -> Result<(), OpenAiError> {
     };
     let recognition = result.enrichments.other.get("recognition");
     // A recogniser that writes may not say which language it is.
-    let is_doubted = recognition.is_some_and(|envelope| envelope["error"]["exception"] == "LowConfidence");
+    let error = recognition.map(|envelope| &envelope["error"]).filter(|error| !error.is_null());
+    let is_doubted = error.is_some_and(|error| error["exception"] != "DoubtfulSpeech");
     if !spoken.languages.is_empty() || !is_doubted {
         return Ok(());
     }

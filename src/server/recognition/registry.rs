@@ -7,9 +7,6 @@ use std::sync::Arc;
 /// The name of the recogniser that is built in.
 pub const BUILT_IN: &str = "pocketsphinx";
 
-/// The mark in the metadata of a create whose recording must not leave the site: only recognisers that are local get it.
-pub const LOCAL_MARK: &str = "scribed_local";
-
 /// The names of models of the public service begin with this. Clients of that service send them, and mean no recogniser
 /// of this one.
 const PUBLIC_MODELS: &str = "solaria";

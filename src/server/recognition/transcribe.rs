@@ -1,8 +1,8 @@
 //! Transcribes a file: decodes it, cuts it at silences, recognises the segments, and joins their words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -69,7 +69,12 @@ pub struct TranscribeOptions {
     pub longest: Duration,
     /// Pauses and resumes the transcription.
     pub turn: TurnSignal,
+    /// What was recognised of long chunks when the transcription was tried before; they are not recognised again.
+    pub kept: KeptChunks,
 }
+
+/// Recognised chunks by their channel, first sample and length. A recording is always cut at the same places.
+pub type KeptChunks = Arc<Mutex<HashMap<(usize, u64, usize), RecognisedChunk>>>;
 
 impl Default for TranscribeOptions {
     fn default() -> Self {
@@ -80,6 +85,7 @@ impl Default for TranscribeOptions {
             every_channel: false,
             longest: LONGEST,
             turn: TurnSignal::default(),
+            kept: KeptChunks::default(),
         }
     }
 }
@@ -235,7 +241,21 @@ impl Recognised {
 }
 
 impl ChunkWork {
-    fn recognise(&self, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
+    /// Recognises a segment, unless that was done before the transcription had to wait.
+    fn recognise(&self, channel: usize, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
+        let kept = || self.options.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (channel, segment.start_sample, segment.samples.len());
+        if let Some(chunk) = kept().get(&place) {
+            return Ok(chunk.clone());
+        }
+        let chunk = self.ask(segment)?;
+        if chunk.is_written {
+            kept().insert(place, chunk.clone());
+        }
+        Ok(chunk)
+    }
+
+    fn ask(&self, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
         self.recogniser.recognise_chunk(&SpeechChunk {
             samples: &segment.samples,
             language: self.options.language.as_deref(),
@@ -279,7 +299,7 @@ fn recognise_segments(
         }
         match next {
             Work::Recognise(channel, segment) => {
-                let chunk = work.recognise(&segment)?;
+                let chunk = work.recognise(channel, &segment)?;
                 recognised.add(channel, &segment, chunk, &work)?;
             }
             Work::Split(parting) => recognised.split(parting)?,

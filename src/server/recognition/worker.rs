@@ -4,13 +4,14 @@ use crate::blocking::elsewhere;
 use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
+use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
 use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
-use crate::server::recognition::registry::{LOCAL_MARK, NoRecogniser, RecogniserWish, Recognisers};
+use crate::server::recognition::registry::{NoRecogniser, RecogniserWish, Recognisers};
 use crate::server::recognition::result;
 use crate::server::recognition::result::ResultFacts;
 use crate::server::recognition::transcribe;
-use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
+use crate::server::recognition::transcribe::{KeptChunks, RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
 use crate::server::storage::disk_quota::Bounded;
 use crate::server::storage::index::DeferralCause;
@@ -23,8 +24,9 @@ use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,8 @@ pub struct Worker {
     pub shapes: Shapes,
     /// The longest recording that is accepted.
     pub length_limit: Duration,
+    /// What was recognised of transcriptions that wait for their recogniser, while this process runs.
+    pub kept: Mutex<HashMap<Uuid, KeptChunks>>,
 }
 
 impl Worker {
@@ -61,6 +65,7 @@ impl Worker {
         };
         match done {
             Ok((underway, outcome)) => {
+                self.kept().remove(&taken.id);
                 self.end(taken, outcome).await;
                 underway.complete();
                 None
@@ -78,6 +83,17 @@ impl Worker {
         }
     }
 
+    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, KeptChunks>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is kept of a transcription, and forgets what is kept of those that were deleted meanwhile.
+    fn kept_of(&self, id: Uuid) -> KeptChunks {
+        let mut kept = self.kept();
+        kept.retain(|id, _| self.store.index().find_unfinished(*id).is_some());
+        Arc::clone(kept.entry(id).or_default())
+    }
+
     async fn begin(&self, taken: &TakenTranscription) -> Result<Underway, Unable> {
         begin_work(&self.store, taken, TranscriptionWork::Recognition).await.map_err(Unable::of)
     }
@@ -91,7 +107,9 @@ impl Worker {
                 Err(failure) => return Ok(Outcome::Failed(failure)),
             };
         let media = self.store.upload_store.media_path(taken.upload);
-        let options = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
+        let kept = self.kept_of(taken.id);
+        let options =
+            TranscribeOptions { longest: self.length_limit, turn, kept, ..result::transcribe_options(&params) };
         let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
         match speech.await {
             Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),

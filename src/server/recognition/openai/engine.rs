@@ -101,6 +101,17 @@ impl Default for EngineLimits {
     }
 }
 
+impl EngineLimits {
+    /// Limits each wait before another attempt to `span`.
+    #[must_use]
+    pub fn with_waits_up_to(mut self, span: Duration) -> Self {
+        let growth = &mut self.retries.growth;
+        (growth.first, growth.max) = (growth.first.min(span), growth.max.min(span));
+        (self.outage.first, self.outage.max) = (self.outage.first.min(span), self.outage.max.min(span));
+        self
+    }
+}
+
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
 

@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_word_that_is_not_in_the_text_disturbs_no_other() {
         let of = |words: &[&str], text: &str| spelt(words, text).join("|");
-        assert_eq!(of(&["one", "uh", "two"], "One, two."), "One,| uh| two.");
+        assert_eq!(of(&["one", "uh", "two"], "One, two."), "One| uh,| two.");
         assert_eq!(of(&["one", "three"], "one two three."), "one| three.");
         assert_eq!(of(&["", "one"], "one"), " |one");
     }

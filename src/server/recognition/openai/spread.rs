@@ -88,7 +88,8 @@ mod tests {
                 now += gap + length;
             }
             let words = spread(&text, &spans, Some(0.5));
-            prop_assert_eq!(words.iter().map(|word| word.text.as_str()).collect::<String>().trim(), text.trim());
+            let joined: String = words.iter().map(|word| word.text.as_str()).collect();
+            prop_assert_eq!(joined.trim(), text.trim());
             let mut before = spans[0].0;
             for word in words {
                 prop_assert!(before <= word.start + 1e-9 && word.start <= word.end + 1e-9 && word.end <= now + 1e-9);
