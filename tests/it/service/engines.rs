@@ -12,7 +12,6 @@ use scribed::server::recognition::recogniser::{
 };
 use scribed::server::recognition::registry::{NamedRecogniser, Recognisers};
 use scribed::server::service::start;
-use scribed::tls::trust::Authorities;
 use scribed::wire::address::PlainHttp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -74,7 +73,7 @@ impl Engine {
             model: Some("large".to_owned()),
             key: Some(EngineKey::new(SECRET)),
             plain_http: PlainHttp::Refused,
-            authorities: Authorities::default(),
+            authorities: Default::default(),
             languages: Vec::new(),
             concurrency: 2,
             chunk: Duration::from_secs(10),
