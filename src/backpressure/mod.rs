@@ -8,7 +8,7 @@ use crate::clock::Uptime;
 
 pub(crate) mod aimd;
 pub(crate) mod backoff;
-mod circuit_breaker;
+pub(crate) mod circuit_breaker;
 pub(crate) mod failure_counts;
 pub mod poll_schedule;
 pub(crate) mod rate_limiter;

@@ -1,32 +1,47 @@
 //! Finds what a request asks of the embedded service that it does not support, before anything is sent.
 
-use crate::config::model::{Config, Source};
+use crate::config::model::{Config, ServeConfig, Source};
 use crate::config::template::text::Template;
-use crate::daemon::recogniser_languages;
+use crate::daemon::{recogniser_languages, recognisers};
 use crate::domain::missing_enrichment::join_names;
 use crate::domain::names::ServiceName;
-use crate::server::recognition::unsupported::UnsupportedParts;
+use crate::server::recognition::registry::{BUILT_IN, RecogniserWish, Recognisers};
+use crate::server::recognition::unsupported::{RecogniserTraits, UnsupportedParts};
 use crate::wire::params::Params;
 
-/// Which services are embedded, and the languages that they recognise.
+/// Which services are embedded, and their recognisers.
 pub struct UnsupportedCheck {
     own: Vec<ServiceName>,
-    languages: &'static [&'static str],
+    serve: ServeConfig,
+    recognisers: Recognisers,
 }
 
 impl UnsupportedCheck {
-    /// Reads the embedded services and their languages from the configuration.
+    /// Reads the embedded services and their recognisers from the configuration.
     pub fn new(config: &Config) -> Self {
-        Self { own: config.own_services().cloned().collect(), languages: recogniser_languages(&config.serve) }
+        let (serve, recognisers) = (config.serve.clone(), recognisers(&config.serve));
+        Self { own: config.own_services().cloned().collect(), serve, recognisers }
     }
 
     /// Returns what is not supported of a request for a file of this source; nothing if its service is hosted, since
     /// scribed does not know what that one supports.
     pub fn check_request(&self, source: &Source, request: &Params) -> UnsupportedParts {
         match self.own.contains(&source.service) {
-            true => UnsupportedParts::check(request, self.languages),
+            true => self.check_own(source, request),
             false => UnsupportedParts::default(),
         }
+    }
+
+    fn check_own(&self, source: &Source, request: &Params) -> UnsupportedParts {
+        let wish = RecogniserWish { model: request.model.as_deref(), is_local_only: source.local_only };
+        let chosen = match self.recognisers.choose(wish) {
+            Ok(chosen) => chosen.name.as_str(),
+            Err(error) => return UnsupportedParts { refused: vec![error.to_string()], ..UnsupportedParts::default() },
+        };
+        let is_named = request.model.as_deref() == Some(chosen);
+        let languages = recogniser_languages(&self.serve, chosen);
+        let recogniser = RecogniserTraits { languages, is_built_in: chosen == BUILT_IN, is_named };
+        UnsupportedParts::check(request, recogniser)
     }
 
     /// Returns what is not supported of the parameters that a template sets for every file of this source.

@@ -223,7 +223,10 @@ pub struct ServeConfig {
     pub key_header: Vec<HeaderName>,
     /// The folder for uploads and records; absolute.
     pub data: PathBuf,
-    pub recogniser: RecogniserConfig,
+    /// The name of the recogniser of requests that name none: `pocketsphinx`, or one of `recognisers`.
+    pub recogniser: String,
+    /// The configured recognisers beside `pocketsphinx`, by their names.
+    pub recognisers: BTreeMap<String, RecogniserConfig>,
     /// The largest upload that is accepted, in bytes.
     pub upload_limit: u64,
     /// The longest recording that is accepted.
@@ -260,9 +263,41 @@ pub struct WebhookConfig {
     pub secret: Secret,
 }
 
+/// A recogniser that is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct RecogniserConfig {
+    pub kind: RecogniserKind,
+    /// http or https, without user, query and fragment.
+    pub url: Url,
+    /// The name of the model that is sent.
+    pub model: Option<String>,
+    /// Sent with every request, if there is one.
+    pub key: Option<Secret>,
+    /// Never [`PlainHttp::Refused`] where `url` is plain http to another machine.
+    pub plain_http: PlainHttp,
+    /// The authorities that are trusted in addition to those of the machine.
+    pub authorities: Authorities,
+    /// Whether recordings of sources that are `local_only` may be sent to it.
+    pub is_local: bool,
+    /// Codes of the languages that it recognises; empty for any.
+    pub languages: Vec<&'static str>,
+    /// How many requests it gets at once, 1 or more.
+    pub concurrency: usize,
+    /// The longest stretch of sound in one request.
+    pub chunk: Duration,
+    /// How long a request may take, beside the time for its sound.
+    pub timeout: Duration,
+    /// How many seconds a request may take for each second of its sound.
+    pub timeout_factor: f64,
+}
+
+/// What a recogniser speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecogniserConfig {
-    Pocketsphinx,
+pub enum RecogniserKind {
+    /// OpenAI's interface.
+    OpenAi,
+    /// That of the server of whisper.cpp.
+    WhisperCpp,
 }
 
 /// A source of recordings.

@@ -6,7 +6,7 @@ use super::load::diagnostics::Problems;
 use super::load::keys::{ConfigKey, FILE, Holds};
 use super::load::read::{load, parse};
 use super::model::{
-    BucketAccess, BucketReach, Config, Existing, RecogniserConfig, ServiceConfig, ServiceTerms, UploadMode,
+    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceTerms, UploadMode,
 };
 use super::sections::schedule::Schedule;
 use super::starter::starter;
@@ -156,6 +156,10 @@ fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {
         (Holds::TableOrTables(inner), Some(value)) => {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
+        (Holds::NamedTables(inner), Some(value)) if key.name == "recognisers" => {
+            let every = value.as_table().unwrap().values().flat_map(|table| table.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}{}.NAME.", key.name))
+        }
         (Holds::Value | Holds::ValueOrTable(_) | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
@@ -172,7 +176,7 @@ fn the_examples_defaults_are_the_defaults() {
     assert_eq!(said.retry, RetryPolicy::default());
     let ServiceConfig::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
     assert_eq!(hosted.terms, ServiceTerms::HOSTED);
-    assert_eq!((said.serve.recogniser, said.serve.upload_limit), (RecogniserConfig::Pocketsphinx, 1_000_000_000));
+    assert_eq!((said.serve.recogniser.as_str(), said.serve.upload_limit), ("pocketsphinx", 1_000_000_000));
 }
 
 #[test]
@@ -401,7 +405,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, cors, public_url, trusted_proxies, tls, ca
+          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, recognisers, cors, public_url, trusted_proxies, tls, ca
         "#);
 }
 
@@ -1625,4 +1629,79 @@ fn a_source_is_a_folder_or_lists() {
     assert!(earlier.takes(&place.join("May.csv")) && !earlier.takes(&place.join("m.jsonl")));
     assert!(!earlier.takes(&place.join("deep/may.csv")), "it looks no deeper");
     assert!(read("[[source]]\nfolder = \"media\"\n[[source]]\nmanifest = \"media/lists/*.csv\"\n").is_ok());
+}
+
+const HOUSE: &str =
+    "[serve.recognisers.house]\nkind = \"openai\"\nurl = \"https://gpu.example.org/v1\"\nmodel = \"large\"\n";
+
+#[test]
+fn recognisers_have_names_and_one_is_the_default() {
+    let config = read(&format!("[serve]\nrecogniser = \"house\"\n{HOUSE}key = \"env:SCRIBED_HOUSE\"\nlanguages = [\"en\", \"de\"]\n[[source]]\nfolder = \"a\"\n")).unwrap();
+    let house = &config.serve.recognisers["house"];
+    assert_eq!(
+        (config.serve.recogniser.as_str(), house.kind, house.languages.as_slice()),
+        ("house", RecogniserKind::OpenAi, &["en", "de"][..])
+    );
+    assert_eq!((house.concurrency, house.chunk, house.timeout_factor), (1, Duration::from_secs(300), 2.0));
+    assert!(!house.is_local && !format!("{house:?}").contains("hunter2"));
+    assert_eq!(
+        (config.serve.recogniser_for(Some("pocketsphinx")), config.serve.recogniser_for(Some("solaria-1"))),
+        ("pocketsphinx", "house")
+    );
+    let silent = read("[[source]]\nfolder = \"a\"\n").unwrap();
+    assert_eq!((silent.serve.recogniser.as_str(), silent.serve.recognisers.len()), ("pocketsphinx", 0));
+}
+
+#[test]
+fn recognisers_that_cannot_be_are_reported_with_their_line() {
+    let source = "[[source]]\nfolder = \"a\"\n";
+    for (line, text, what) in [
+        (2, format!("[serve]\nrecogniser = \"huose\"\n{HOUSE}"), "did you mean \"house\"?"),
+        (
+            1,
+            "[serve.recognisers.house]\nkind = \"openai\"\nmodel = \"x\"\n".to_owned(),
+            "`serve.recognisers.house.url` is missing",
+        ),
+        (
+            1,
+            "[serve.recognisers.house]\nkind = \"openai\"\nurl = \"http://localhost/v1\"\n".to_owned(),
+            "`serve.recognisers.house.model` is missing",
+        ),
+        (
+            4,
+            "[serve.recognisers.w]\nkind = \"whisper.cpp\"\nurl = \"http://localhost:8080\"\nmodel = \"x\"\n"
+                .to_owned(),
+            "whisper.cpp has the one model",
+        ),
+        (
+            2,
+            "[serve.recognisers.w]\nkind = \"vosk\"\nurl = \"http://localhost:8080\"\n".to_owned(),
+            "must be \"openai\" or \"whisper.cpp\"",
+        ),
+        (3, HOUSE.replace("https", "http"), "must be https to another machine, found http"),
+        (5, format!("{HOUSE}chunk = \"1h\"\n"), "must be from 10 seconds to 10 minutes"),
+        (5, format!("{HOUSE}languages = [\"german\"]\n"), "codes of languages"),
+        (5, format!("{HOUSE}key = \"sk-hunter2\"\n"), "must not contain a key itself"),
+        (1, HOUSE.replace(".house", ".pocketsphinx"), "is the name of the recogniser that is built in"),
+    ] {
+        let told = told(&format!("{text}{source}"));
+        assert!(told.contains(what) && told.contains(&format!("jobs.toml:{line}:")), "{what}: {told}");
+        assert!(!told.contains("sk-hunter2"), "{told}");
+    }
+}
+
+#[test]
+fn a_source_that_is_local_only_gets_no_recogniser_elsewhere() {
+    let of = |serve: &str, local: &str, template: &str| {
+        format!("[serve]\n{serve}{HOUSE}{local}[[source]]\nfolder = \"a\"\nlocal_only = true\n{template}")
+    };
+    let by_template = "template = \"t\"\n[template.t]\nmodel = \"house\"\n";
+    let default = told(&of("recogniser = \"house\"\n", "", ""));
+    assert!(default.contains("the recogniser `house` would receive recordings of the source a, which is `local_only` (`recogniser` of [serve] selects it)"), "{default}");
+    assert!(default.contains("jobs.toml:3:"), "{default}");
+    assert!(told(&of("", "", by_template)).contains("(`model` of [template.t] selects it)"));
+    assert!(read(&of("recogniser = \"house\"\n", "local = true\n", "")).is_ok());
+    assert!(read(&of("", "local = true\n", by_template)).is_ok() && read(&of("", "", "")).is_ok());
+    let loopback = of("recogniser = \"house\"\n", "", "").replace("gpu.example.org", "127.0.0.1");
+    assert!(told(&loopback).contains("add local = true"), "an address of this machine may be a tunnel");
 }

@@ -74,7 +74,7 @@ mod source_rename;
 
 pub use reload::{ReloadError, Reloaded};
 pub(crate) use service_clients::embedded_data;
-pub use service_clients::{hosted_clients, recogniser, recogniser_languages, service_options};
+pub use service_clients::{hosted_clients, recogniser_languages, recognisers, service_options};
 pub use source_rename::renamed_sources;
 
 /// Why the daemon does not open.

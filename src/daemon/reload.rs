@@ -125,7 +125,10 @@ fn callback_settings(callback: &Callback) -> (String, String, String, bool, Opti
 fn embedded_settings(serve: &ServeConfig) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|WebhookConfig { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
-    let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
+    // Secrets hide themselves there: a changed key is compared apart.
+    let engine_keys = serve.recognisers.values().map(|one| one.key.as_ref().map(|key| key.expose().to_owned()));
+    let engines = (format!("{:?} {:?}", serve.recogniser, serve.recognisers), engine_keys.collect::<Vec<_>>());
+    let kinds = (format!("{:?}", serve.shapes), engines, serve.fetch_private, serve.key_header.clone());
     (webhook, sizes, kinds, serve.cors.clone(), serve.authorities.clone())
 }
 

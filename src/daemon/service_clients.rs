@@ -5,7 +5,7 @@ use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, ClientOptions, HttpClient, ServiceKey, Timeouts};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model;
-use crate::config::model::{Config, Hosted, RecogniserConfig, ServeConfig};
+use crate::config::model::{Config, Hosted, RecogniserConfig, RecogniserKind, ServeConfig};
 use crate::domain::names::ServiceName;
 use crate::server::fetch::ssrf_guard::{AddressPolicy, is_public};
 use crate::server::http::auth;
@@ -14,7 +14,11 @@ use crate::server::http::listener::ListenerLimits;
 use crate::server::http::request_body::BodyLimits;
 use crate::server::recognition::dispatcher::SLICE;
 use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
+use crate::server::recognition::openai::request::EngineProtocol;
 use crate::server::recognition::pocketsphinx::{LANGUAGES, PocketSphinx, Settings};
+use crate::server::recognition::recogniser::Recogniser;
+use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
 use crate::server::service::{self, RunningService};
 use crate::server::storage::uploads::{A_DAY, UploadRetention};
 use crate::server::webhooks::dispatcher::ServiceWebhook;
@@ -132,7 +136,7 @@ async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -
         // Nobody else has the key, and scribed names no other private address than its own.
         options.reach = AddressPolicy::from_predicate(move |address| address == here || is_public(address));
     }
-    let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
+    let running = service::start(options, recognisers(&config.serve), Arc::clone(clock)).await?;
     Ok(EmbeddedService { running, key })
 }
 
@@ -199,7 +203,9 @@ pub fn service_options(
         reach: if serve.fetch_private { AddressPolicy::unrestricted() } else { AddressPolicy::public() },
         webhook: serve.webhook.as_ref().map(webhook),
         patience: DeliveryRetries::default(),
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
+        // A recogniser elsewhere takes no place from the one that is built in.
+        workers: std::thread::available_parallelism().map_or(1, usize::from)
+            + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>(),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,
@@ -217,20 +223,51 @@ fn webhook(webhook: &model::WebhookConfig) -> ServiceWebhook {
     ServiceWebhook { url: webhook.url.clone(), secret: signature::SigningSecret::new(webhook.secret.expose()) }
 }
 
-/// The configured recogniser, opened when it is first needed.
-pub fn recogniser(serve: &ServeConfig) -> Arc<LazyRecogniser> {
-    match serve.recogniser {
-        RecogniserConfig::Pocketsphinx => {
-            Arc::new(LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?))))
-        }
+/// The configured recognisers, each opened when it is first needed.
+pub fn recognisers(serve: &ServeConfig) -> Recognisers {
+    let built_in = LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?)));
+    let built_in = NamedRecogniser { name: BUILT_IN.to_owned(), recogniser: Arc::new(built_in), is_local: true };
+    let configured = serve.recognisers.iter().map(|(name, config)| configured_recogniser(name, config));
+    let mut all: BTreeMap<String, NamedRecogniser> =
+        configured.chain([built_in.clone()]).map(|one| (one.name.clone(), one)).collect();
+    // The configuration was checked: the default one is there.
+    let default = all.remove(&serve.recogniser).unwrap_or(built_in);
+    Recognisers::new(default, all.into_values())
+}
+
+fn configured_recogniser(name: &str, config: &RecogniserConfig) -> NamedRecogniser {
+    let options = EngineOptions {
+        name: name.to_owned(),
+        protocol: match config.kind {
+            RecogniserKind::OpenAi => EngineProtocol::OpenAi,
+            RecogniserKind::WhisperCpp => EngineProtocol::WhisperCpp,
+        },
+        url: config.url.clone(),
+        model: config.model.clone(),
+        key: config.key.as_ref().map(|key| EngineKey::new(key.expose())),
+        plain_http: config.plain_http,
+        authorities: config.authorities.clone(),
+        languages: config.languages.clone(),
+        concurrency: config.concurrency,
+        chunk: config.chunk,
+        limits: EngineLimits {
+            timeout: config.timeout,
+            timeout_factor: config.timeout_factor,
+            ..EngineLimits::default()
+        },
+    };
+    let open =
+        move || Ok(Arc::new(OpenAiRecogniser::open(options.clone(), Arc::new(SystemClock))?) as Arc<dyn Recogniser>);
+    NamedRecogniser {
+        name: name.to_owned(),
+        recogniser: Arc::new(LazyRecogniser::new(open)),
+        is_local: config.is_local,
     }
 }
 
-/// Returns the languages that the recogniser of a configuration knows. The recogniser need not be installed.
-pub fn recogniser_languages(serve: &ServeConfig) -> &'static [&'static str] {
-    match serve.recogniser {
-        RecogniserConfig::Pocketsphinx => LANGUAGES,
-    }
+/// Returns the languages that a configured recogniser knows; empty for any. It need not be installed.
+pub fn recogniser_languages<'s>(serve: &'s ServeConfig, name: &str) -> &'s [&'static str] {
+    serve.recognisers.get(name).map_or(LANGUAGES, |config| &config.languages)
 }
 
 /// Returns a text that tells two keys apart without telling either.

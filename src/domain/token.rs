@@ -9,6 +9,10 @@ use std::fmt;
 /// The key in `custom_metadata` that scribed uses.
 pub const RESERVED_KEY: &str = "scribed";
 
+/// The mark in `custom_metadata` of a recording that must not leave the site (`local_only`): an embedded service gives it
+/// only to recognisers that are local.
+pub const LOCAL_MARK: &str = "scribed_local";
+
 /// What is bought: this content with these parameters from this service. Jobs with the same key share one
 /// transcription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

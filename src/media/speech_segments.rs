@@ -1,15 +1,49 @@
-//! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a time and no silence.
-//! Decides by energy alone, relative to a floor that follows the background.
+//! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a time and no silence, or
+//! a long stretch with its short pauses. Decides by energy alone, relative to a floor that follows the background.
 
 use super::decode::SAMPLE_RATE;
+use std::time::Duration;
 
 /// A stretch of speech with a little silence around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// The position of the first sample in the stream, counted from 0.
     pub start_sample: u64,
-    /// 16 kHz mono samples, at most 30 s: a recogniser's time and memory for a segment grow with its length.
+    /// 16 kHz mono samples, at most as long as the [`CutRule`] says: a recogniser's time and memory for a segment grow
+    /// with its length.
     pub samples: Vec<i16>,
+}
+
+/// Where a stream is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CutRule {
+    /// At each pause; speech without a pause after 30 s at the latest.
+    #[default]
+    EachPause,
+    /// At a pause where the segment has half of this length, after it at the latest, and at each long silence. For
+    /// recognisers that use the words around a pause, and whose requests are costly.
+    Chunks(Duration),
+}
+
+/// A [`CutRule`] in frames.
+#[derive(Debug, Clone, Copy)]
+struct CutFrames {
+    /// The longest segment.
+    most: usize,
+    /// From this length on, a pause ends a segment; before, only a long silence does.
+    half: usize,
+}
+
+impl CutRule {
+    fn frames(self) -> CutFrames {
+        match self {
+            Self::EachPause => CutFrames { most: MAX_FRAMES, half: 0 },
+            Self::Chunks(longest) => {
+                let most = (longest.as_millis() as usize / FRAME_MILLIS).max(LEAST_FRAMES);
+                CutFrames { most, half: most / 2 }
+            }
+        }
+    }
 }
 
 /// Takes 16 kHz mono samples as they arrive and returns segments as they end. Holds at most the samples of one segment,
@@ -24,11 +58,17 @@ pub struct Segmenter {
     levels: Vec<f32>,
     floor: f32,
     state: State,
+    rule: CutRule,
 }
 
 /// 30 ms: long enough for a steady energy, short enough to place a cut.
-pub(super) const FRAME: usize = SAMPLE_RATE as usize * 30 / 1000;
+pub(super) const FRAME: usize = SAMPLE_RATE as usize * FRAME_MILLIS / 1000;
+const FRAME_MILLIS: usize = 30;
 const MAX_FRAMES: usize = 1000;
+/// The shortest chunk that a rule can have, 3 s: a shorter one could not be cut at a pause.
+const LEAST_FRAMES: usize = 100;
+/// A silence of 10 s ends a chunk of any length: recognisers invent words in long silences.
+const SILENCE_FRAMES: usize = 333;
 /// Keeps 300 ms of silence on each side: unvoiced sounds at a word's edges are hardly louder than the background, and a
 /// recogniser needs some silence at both ends.
 pub(super) const PAD_FRAMES: usize = 10;
@@ -62,14 +102,15 @@ impl Default for Segmenter {
             levels: Vec::new(),
             floor: FIRST_FLOOR,
             state: State::Silence { loud: 0 },
+            rule: CutRule::EachPause,
         }
     }
 }
 
 impl Segmenter {
     /// Creates a segmenter at the start of a stream.
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(rule: CutRule) -> Self {
+        Self { rule, ..Self::default() }
     }
 
     /// Takes the stream's next samples, any number of them, and returns the segments that ended.
@@ -129,12 +170,12 @@ impl Segmenter {
 
     fn in_speech(&mut self, quiet: usize) -> Option<Segment> {
         self.state = State::Speech { quiet };
-        let frames = self.levels.len();
-        if quiet >= GAP_FRAMES {
+        let (frames, rule) = (self.levels.len(), self.rule.frames());
+        if quiet >= if frames >= rule.half { GAP_FRAMES } else { SILENCE_FRAMES } {
             self.state = State::Silence { loud: 0 };
             return Some(self.take(frames - (quiet - PAD_FRAMES)));
         }
-        (frames >= MAX_FRAMES).then(|| self.cut(quiet))
+        (frames >= rule.most).then(|| self.cut(quiet))
     }
 
     /// Cuts speech that has no pause, when the segment has its largest length.
@@ -149,7 +190,7 @@ impl Segmenter {
     /// Returns the best place for a cut: the quietest 90 ms of the second half.
     fn quietest(&self) -> usize {
         let loudness = |middle: &usize| self.levels[middle - 1..=middle + 1].iter().sum::<f32>();
-        (MAX_FRAMES / 2..self.levels.len() - 1)
+        (self.rule.frames().most / 2..self.levels.len() - 1)
             .min_by(|a, b| loudness(a).total_cmp(&loudness(b)))
             .unwrap_or(self.levels.len())
     }
@@ -200,7 +241,11 @@ mod tests {
 
     /// Returns the segments of a stream that arrives in pieces of `piece` samples, and the most samples held meanwhile.
     fn cut(stream: &[i16], piece: usize) -> (Vec<Segment>, usize) {
-        let (mut segmenter, mut segments, mut most) = (Segmenter::new(), Vec::new(), 0);
+        cut_by(CutRule::EachPause, stream, piece)
+    }
+
+    fn cut_by(rule: CutRule, stream: &[i16], piece: usize) -> (Vec<Segment>, usize) {
+        let (mut segmenter, mut segments, mut most) = (Segmenter::new(rule), Vec::new(), 0);
         for samples in stream.chunks(piece) {
             segments.extend(segmenter.push(samples));
             most = most.max(segmenter.held.len());
@@ -285,6 +330,23 @@ mod tests {
         assert_eq!(spans[0].1, spans[1].0, "nothing is lost at a cut");
     }
 
+    #[test]
+    fn chunks_are_cut_at_pauses_in_their_second_half() {
+        // Speech for a second and a background for one and a half, 24 times.
+        let stream = bursts(2, 24, 30);
+        let (segments, most) = cut_by(CutRule::Chunks(Duration::from_secs(20)), &stream, 1000);
+        let cuts = spans(&segments);
+        assert!((4..=6).contains(&segments.len()), "{cuts:?}");
+        assert!(cuts[..cuts.len() - 1].iter().all(|(begin, end)| (9.0..=20.0).contains(&(end - begin))), "{cuts:?}");
+        assert!(cuts.iter().all(|(_, end)| (end - 2.0) % 2.5 > 1.1), "no cut is in speech: {cuts:?}");
+        assert!(most <= 21 * SECOND);
+        // A long silence ends a chunk, and is in none.
+        let quiet = [bursts(1, 2, 30), noise(15 * SECOND, 30, 5), bursts(0, 2, 30)].concat();
+        let (segments, _) = cut_by(CutRule::Chunks(Duration::from_secs(300)), &quiet, 999);
+        assert_eq!(segments.len(), 2, "{:?}", spans(&segments));
+        assert!(segments.iter().all(|segment| segment.samples.len() < 6 * SECOND));
+    }
+
     /// Stretches of any loudness, from milliseconds to longer than a segment may be.
     fn streams() -> impl Strategy<Value = Vec<i16>> {
         let amplitude = prop_oneof![Just(0), Just(1), 1..300_i16, 300..30_000_i16];
@@ -313,6 +375,27 @@ mod tests {
                 before = end;
             }
             prop_assert_eq!(segments, cut(&stream, stream.len().max(1)).0);
+        }
+
+        #[test]
+        fn chunks_are_bounded_parts_of_the_stream_in_order(
+            stream in streams(),
+            piece in 1..20_000_usize,
+            seconds in 3..40_u64,
+        ) {
+            let rule = CutRule::Chunks(Duration::from_secs(seconds));
+            let (segments, most) = cut_by(rule, &stream, piece);
+            let longest = rule.frames().most * FRAME;
+            prop_assert!(most < longest + FRAME);
+            let mut before = 0;
+            for segment in &segments {
+                let begin = segment.start_sample as usize;
+                let end = begin + segment.samples.len();
+                prop_assert!(before <= begin && begin < end && end - begin <= longest);
+                prop_assert_eq!(&segment.samples[..], &stream[begin..end]);
+                before = end;
+            }
+            prop_assert_eq!(segments, cut_by(rule, &stream, stream.len().max(1)).0);
         }
 
         #[test]

@@ -22,6 +22,7 @@ use crate::server::http::routes::{Front, ServiceState};
 use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
 use crate::server::recognition::dispatcher::Recognition;
 use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::recognition::registry::{BUILT_IN, Recognisers};
 use crate::server::recognition::worker::Worker;
 use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::live::LiveRecords;
@@ -44,7 +45,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{RwLock, Semaphore};
@@ -89,7 +90,7 @@ pub struct ServiceOptions {
     pub webhook: Option<ServiceWebhook>,
     /// How often and how soon deliveries are repeated.
     pub patience: DeliveryRetries,
-    /// How many transcriptions run at once, at least 1: as many as the recogniser has decoders.
+    /// How many transcriptions run at once, at least 1: as many as the recognisers recognise at once.
     pub workers: usize,
     /// Which shape results have where the interface and the public service differ.
     pub shapes: Shapes,
@@ -150,9 +151,10 @@ pub enum StartError {
 /// everything else works.
 pub async fn start(
     options: ServiceOptions,
-    recogniser: Arc<LazyRecogniser>,
+    recognisers: impl Into<Recognisers>,
     clock: Arc<dyn Clock>,
 ) -> Result<RunningService, StartError> {
+    let recognisers = Arc::new(recognisers.into());
     check_options(&options)?;
     let tls = open_tls(&options, &*clock)?;
     let (store, live, assigned) = open_stores(&options, &clock).await?;
@@ -161,7 +163,7 @@ pub async fn start(
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
     let pending_deliveries = Arc::default();
-    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
+    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recognisers, &clock, &pending_deliveries)?;
     let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
@@ -174,7 +176,7 @@ pub async fn start(
         rendered: ResponseCache::default(),
         cors: Cors::new(options.cors, &options.key_headers, options.public_url.as_ref()),
         door: KeyCheck::new(&options.keys, &assigned.owners, options.key_headers),
-        recogniser,
+        recognisers,
         fetcher,
         born: clock.uptime(),
         shown: options.shown,
@@ -220,15 +222,22 @@ fn spawn_tasks(
     options: &ServiceOptions,
     (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
-    recogniser: &Arc<LazyRecogniser>,
+    recognisers: &Arc<Recognisers>,
     clock: &Arc<dyn Clock>,
     pending_deliveries: &Arc<PendingDeliveries>,
 ) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
     let own = || (Arc::clone(store), Arc::clone(clock));
     let (own_store, own_clock) = own();
-    let (recogniser, shapes, length_limit) = (Arc::clone(recogniser), options.shapes, options.length_limit);
-    let worker = Arc::new(Worker { store: own_store, recogniser, clock: own_clock, shapes, length_limit });
+    let (recognisers, shapes, length_limit) = (Arc::clone(recognisers), options.shapes, options.length_limit);
+    let worker = Arc::new(Worker {
+        store: own_store,
+        recognisers,
+        clock: own_clock,
+        shapes,
+        length_limit,
+        kept: Mutex::default(),
+    });
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
     let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });
@@ -251,6 +260,18 @@ fn spawn_tasks(
 /// How long the service runs before it starts transcriptions that would be set aside if the process were killed once
 /// more. So repeated kills of the process, for whatever reason, do not set a transcription aside.
 const PROBATION: Duration = Duration::from_secs(20);
+
+/// As [`health`], for all recognisers that were configured. What is built in is not missed where it is not the default.
+///
+/// # Errors
+/// As [`health`].
+pub fn health_of(recognisers: &Recognisers) -> Result<(), Vec<String>> {
+    let others = recognisers.iter().skip(1).filter(|one| one.name != BUILT_IN);
+    let missing = others.filter_map(|one| one.recogniser.get_or_open().err()).map(|error| error.to_string());
+    let missing: Vec<String> =
+        health(&recognisers.default_one().recogniser).err().into_iter().flatten().chain(missing).collect();
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
+}
 
 /// Checks whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe. Reads files and
 /// runs programs.

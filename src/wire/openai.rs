@@ -15,8 +15,8 @@ pub const MODELS_PATH: &str = "/v1/models";
 /// The name of the multipart part with the file.
 pub const FILE_PART: &str = "file";
 
-/// The models that a request may name. All are the one recogniser of this service. The other names are those that
-/// OpenAI's clients send where their user cannot set one.
+/// The models that a request may name beside the recognisers of a service. All are its default recogniser. The other
+/// names are those that OpenAI's clients send where their user cannot set one.
 pub const MODELS: [&str; 3] = ["scribed", "whisper-1", "gpt-transcribe"];
 
 /// The values of `response_format` for a transcription; a translation has no `diarized_json`.
@@ -187,9 +187,10 @@ pub struct OpenAiModel {
 }
 
 impl OpenAiModel {
-    /// Returns the model of this name, if there is one.
-    pub fn find(id: &str) -> Option<Self> {
-        let id = MODELS.into_iter().find(|known| *known == id)?.to_owned();
+    /// Returns the model of this name, if there is one. `recognisers` are the names of those that requests can name.
+    pub fn find(id: &str, recognisers: &[&str]) -> Option<Self> {
+        let mut known = MODELS.iter().chain(recognisers.iter());
+        let id = (*known.find(|known| **known == id)?).to_owned();
         Some(Self { id, object: "model", created: 0, owned_by: "scribed" })
     }
 }
@@ -204,7 +205,8 @@ pub struct OpenAiModels {
 
 impl OpenAiModels {
     /// Returns the list of all models.
-    pub fn all() -> Self {
-        Self { object: "list", data: MODELS.into_iter().filter_map(OpenAiModel::find).collect() }
+    pub fn all(recognisers: &[&str]) -> Self {
+        let names = MODELS.iter().chain(recognisers.iter().filter(|name| !MODELS.contains(name)));
+        Self { object: "list", data: names.filter_map(|name| OpenAiModel::find(name, recognisers)).collect() }
     }
 }

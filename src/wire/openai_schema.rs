@@ -53,9 +53,11 @@ fn audio_form(formats: &[&str]) -> Value {
     let schema = &mut form["content"]["multipart/form-data"]["schema"];
     schema["required"] = json!([FILE_PART, "model"]);
     let fields = &mut schema["properties"];
-    fields["model"] = json!({ "enum": MODELS });
+    fields["model"] =
+        json!({ "type": "string", "description": "One of the models that are listed", "examples": MODELS });
     fields["language"] = json!({ "type": "string" });
-    fields["prompt"] = json!({ "type": "string", "description": "Accepted without effect" });
+    fields["prompt"] =
+        json!({ "type": "string", "description": "Accepted without effect where the recogniser takes no prompt" });
     fields["response_format"] = json!({ "enum": formats, "default": "json" });
     fields["temperature"] =
         json!({ "type": "number", "minimum": 0, "maximum": 1, "description": "Accepted without effect" });

@@ -13,14 +13,14 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::model::{Config, ServiceConfig, Source, UploadMode};
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, DaemonStatus, RemovedSource};
-use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recogniser, renamed_sources, webhook_address};
+use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recognisers, renamed_sources, webhook_address};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::time_span::time_span;
 use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
 use crate::permission_errors::{denied_message, split_fix, this_user};
 use crate::server::recognition::unsupported::UnsupportedParts;
-use crate::server::service::health;
+use crate::server::service::health_of;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Purchases, Queries};
@@ -255,7 +255,7 @@ fn needs_recogniser(config: &Config) -> bool {
 }
 
 fn tools(config: &Config) -> Vec<CheckResult> {
-    match health(&recogniser(&config.serve)) {
+    match health_of(&recognisers(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are installed")],
         Err(missing) => {
             missing.into_iter().map(|words| bad("tools", words, "install the package that the message names")).collect()

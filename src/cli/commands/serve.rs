@@ -8,11 +8,11 @@ use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::SystemClock;
 use crate::config::load::read::load_to_serve;
 use crate::config::model;
-use crate::daemon::{recogniser, service_options};
+use crate::daemon::{recognisers, service_options};
 use crate::domain::escape;
 use crate::permission_errors::{describe_error, root_refusal, typed_command};
 use crate::server::http::auth::ApiKey;
-use crate::server::service::{ServiceOptions, health, start};
+use crate::server::service::{ServiceOptions, health_of, start};
 use crate::server::storage::disk_quota::DiskQuota;
 use crate::server::storage::live::{ImportError, Imported, LiveRecords};
 use crate::server::storage::owners::Owners;
@@ -41,8 +41,8 @@ pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError
 
 async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>) -> Result<u8, CommandError> {
     let stop = shutdown_token()?;
-    let recogniser = recogniser(serve);
-    if let Err(missing) = health(&recogniser) {
+    let recognisers = recognisers(serve);
+    if let Err(missing) = health_of(&recognisers) {
         for words in missing {
             tracing::error!(reason = %words, "the service cannot transcribe anything");
         }
@@ -54,7 +54,7 @@ async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>)
         trusted_proxies: serve.trusted_proxies.clone(),
         ..service_options(serve, serve.listen, serve.data.clone(), keys)
     };
-    let running = start(options, recogniser, Arc::new(SystemClock))
+    let running = start(options, recognisers, Arc::new(SystemClock))
         .await
         .map_err(|error| CommandError::Service(error.to_string()))?;
     let served = KeyReload::listen(&context.common.config, serve)?;

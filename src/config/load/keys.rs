@@ -86,10 +86,27 @@ const SERVE: &[ConfigKey] = &[
     value("uploads"),
     value("fetch_private"),
     table("webhook", &[value("url"), value("secret")]),
+    ConfigKey { name: "recognisers", holds: Holds::NamedTables(RECOGNISER) },
     value("cors"),
     value("public_url"),
     value("trusted_proxies"),
     TLS,
+    value("ca"),
+];
+
+const RECOGNISER: &[ConfigKey] = &[
+    value("kind"),
+    value("url"),
+    value("model"),
+    value("key"),
+    value("local"),
+    value("languages"),
+    value("concurrency"),
+    value("chunk"),
+    value("timeout"),
+    value("timeout_factor"),
+    value("allow_http"),
+    value("allow_http_proxy"),
     value("ca"),
 ];
 

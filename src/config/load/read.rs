@@ -16,6 +16,7 @@ use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
 use crate::config::sections::captions::caption_rules;
+use crate::config::sections::recognisers::check_local_sources;
 use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
@@ -190,6 +191,7 @@ impl Reader<'_> {
         let mut sources = self.sources(file, &known);
         set_configured_places(&mut sources, private, &services);
         warn_webhook_for_local_sources(file, &sources, &serve);
+        check_local_sources(file, &sources, &services, &serve);
         drop_unwanted(file, &sources, &mut services);
         let budget = budget(&file.section("budget"), &sources);
         force_streaming(&mut sources, &services, &budget);

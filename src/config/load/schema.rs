@@ -48,7 +48,7 @@ fn key_schema(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
             let table = table_schema(keys, path, manual);
             json!({ "anyOf": [table, { "type": "array", "minItems": 1, "items": table }] })
         }
-        // The descriptions of [service] apply to each.
+        // The descriptions of [service] apply to each of [services.NAME].
         Holds::NamedTables(keys) => {
             let pattern = json!({ "pattern": "^[A-Za-z0-9_-]{1,40}$" });
             let table = table_schema(keys, path.trim_end_matches('s'), manual);
@@ -134,7 +134,11 @@ impl Manual {
         for (name, value) in table {
             let path = join(path, name.get_ref());
             // Tables with names that the user chooses have the settings of the general table.
-            let inner = if path.starts_with("services.") { "service".to_owned() } else { path.clone() };
+            let inner = match path.rsplit_once('.') {
+                Some(("services", _)) => "service".to_owned(),
+                Some(("serve.recognisers", _)) => "serve.recogniser".to_owned(),
+                _ => path.clone(),
+            };
             self.remark(&path, comment_above(text, name.span().start), value.get_ref());
             match value.get_ref() {
                 DeValue::Table(under) => self.table(text, under, &inner),
@@ -194,6 +198,8 @@ mod tests {
             match &key.holds {
                 Holds::Value | Holds::ValueOrTable(_) => found.push(path),
                 Holds::Table(keys) | Holds::Tables(keys) | Holds::TableOrTables(keys) => settings(keys, &path, found),
+                // Those of [services.NAME] are those of [service].
+                Holds::NamedTables(keys) if path != "services" => settings(keys, path.trim_end_matches('s'), found),
                 Holds::NamedTables(_) | Holds::Named | Holds::NotYet => {}
             }
         }
@@ -296,6 +302,7 @@ mod tests {
                 _ => "{ a = 1 }",
             };
             let (table, key) = path.rsplit_once('.').unwrap_or(("", &path));
+            let table = if table == "serve.recogniser" { "serve.recognisers.house" } else { table };
             let text = match table.strip_prefix("source") {
                 None if table.is_empty() => format!("{key} = {wrong}\n[[source]]\nfolder = \"inbox\"\n"),
                 Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")

@@ -37,7 +37,8 @@ pub enum Shape {
     List(usize, &'static Shape),
 }
 
-/// Returns the form of the value with this dotted path; paths of [services.NAME] begin with `service`. `None` for a
+/// Returns the form of the value with this dotted path; paths of [services.NAME] begin with `service`, those of
+/// [serve.recognisers.NAME] with `serve.recogniser`. `None` for a
 /// path that is no value of `jobs.toml`.
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
@@ -65,7 +66,16 @@ pub fn shape(path: &str) -> Option<Shape> {
             S::Text
         }
         "serve.key_header" | "serve.trusted_proxies" => S::List(0, &S::Text),
-        "serve.recogniser" => S::Choice(&["pocketsphinx"]),
+        "serve.recogniser" | "serve.recogniser.model" | "serve.recogniser.ca" => S::Text,
+        "serve.recogniser.kind" => S::Choice(&["openai", "whisper.cpp"]),
+        "serve.recogniser.url" => S::Url,
+        "serve.recogniser.key" => S::Secret,
+        "serve.recogniser.local" => S::Flag,
+        "serve.recogniser.allow_http" | "serve.recogniser.allow_http_proxy" => S::Flag,
+        "serve.recogniser.languages" => S::List(0, &S::Text),
+        "serve.recogniser.concurrency" => S::Whole(1),
+        "serve.recogniser.chunk" | "serve.recogniser.timeout" => S::Span,
+        "serve.recogniser.timeout_factor" => S::Number,
         "serve.shapes" => S::Choice(&["interface", "current"]),
         "source.manifest" => S::Text,
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,

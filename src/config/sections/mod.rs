@@ -8,6 +8,7 @@ mod certificates;
 pub(crate) mod manifests;
 pub(crate) mod output_files;
 pub(crate) mod patterns;
+pub(crate) mod recognisers;
 pub(crate) mod review;
 pub(crate) mod schedule;
 pub(crate) mod scheduling;

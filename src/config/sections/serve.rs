@@ -6,7 +6,7 @@ use crate::config::load::toml_reader::{
     Section, ValueError, duration_in, integer_from, refusal, size, some_time_in, text,
 };
 use crate::config::load::values::{address, base_url, boolean, header, or, reject_user, values, web_url};
-use crate::config::model::{RecogniserConfig, ServeConfig, Source, WebhookConfig};
+use crate::config::model::{ServeConfig, Source, WebhookConfig};
 use crate::domain::zone::Zone;
 use crate::wire::address::is_loopback;
 use crate::wire::enrichment::Shapes;
@@ -30,6 +30,7 @@ impl Reader<'_> {
             );
         }
         let headers = section.list("key_header", header).map(|list| values(list.value));
+        let (recogniser, recognisers) = self.recognisers(section);
         ServeConfig {
             display_zone: Zone::UTC,
             listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
@@ -40,7 +41,8 @@ impl Reader<'_> {
                 .filter(|list| !list.is_empty())
                 .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
             data: self.path(&or(section.get("data", |value| self.own_folder(value)), "service".to_owned())),
-            recogniser: or(section.get("recogniser", recogniser), RecogniserConfig::Pocketsphinx),
+            recogniser,
+            recognisers,
             upload_limit,
             length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
             disk,
@@ -111,13 +113,6 @@ fn origin(value: &DeValue<'_>) -> Result<String, ValueError> {
         return Err(refusal("must be an origin, without a path, a query and a fragment", fix));
     }
     Ok(url.origin().ascii_serialization())
-}
-
-fn recogniser(value: &DeValue<'_>) -> Result<RecogniserConfig, ValueError> {
-    match text(value)?.as_str() {
-        "pocketsphinx" => Ok(RecogniserConfig::Pocketsphinx),
-        _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
-    }
 }
 
 fn shapes(value: &DeValue<'_>) -> Result<Shapes, ValueError> {

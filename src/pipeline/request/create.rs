@@ -6,7 +6,7 @@ use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::stage::AudioAt;
-use crate::domain::token::{PurchaseKey, RESERVED_KEY, Token};
+use crate::domain::token::{LOCAL_MARK, PurchaseKey, RESERVED_KEY, Token};
 use crate::pipeline::request::callback_address::CallbackAddresses;
 use crate::pipeline::request::stored_params;
 use crate::pipeline::stages::remote_audio;
@@ -34,6 +34,10 @@ pub async fn create_request(
     };
     let cut = job.sent.as_ref().and_then(SentAudio::cut);
     metadata.insert(RESERVED_KEY.to_owned(), token.encode_with_part(cut).into());
+    if mount.source().local_only {
+        // The embedded service may have recognisers on other machines: it must not choose one of them.
+        metadata.insert(LOCAL_MARK.to_owned(), true.into());
+    }
     let callback = callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),

@@ -10,6 +10,7 @@ use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, block
 use crate::server::http::upload;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::http::validate_create;
+use crate::server::recognition::registry::NoRecogniser;
 use crate::server::storage::transcriptions::{Acceptance, CreateAudio, CreateOrder};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
@@ -151,19 +152,32 @@ const SHORT_BODY: usize = 16 << 10;
 /// Checks the body of a create that `owner` sent.
 ///
 /// # Errors
-/// 503 if the recogniser lacks something; otherwise as [`validate_create::parse_create`].
+/// 503 if the recogniser lacks something; 400 if there is no recogniser of the name in `model`, or it must not get the
+/// recording; otherwise as [`validate_create::parse_create`].
 pub async fn parse_body(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<CreateOrder, ServiceError> {
-    if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT_BODY) {
-        return validate_create::parse_create(&body, owner, recogniser.languages());
+    if body.len() <= SHORT_BODY && service.recognisers.default_one().recogniser.get_if_open().is_some() {
+        let read = validate_create::read_create(&body)?;
+        let chosen = service.recognisers.choose(read.wish()).map_err(no_recogniser)?;
+        if let Some(recogniser) = chosen.recogniser.get_if_open() {
+            let model = service.recognisers.stored(chosen);
+            return read.into_order(owner, recogniser.languages(), model);
+        }
     }
     // The semaphore is never closed.
     let _permit = service.long_bodies.acquire().await;
-    let recogniser = Arc::clone(&service.recogniser);
+    let recognisers = Arc::clone(&service.recognisers);
     let parsing = blocking(move || {
-        let recogniser = recogniser.get_or_open().map_err(|error| ServiceError::unavailable(error.to_string()))?;
-        validate_create::parse_create(&body, owner, recogniser.languages())
+        let read = validate_create::read_create(&body)?;
+        let chosen = recognisers.choose(read.wish()).map_err(no_recogniser)?;
+        let recogniser =
+            chosen.recogniser.get_or_open().map_err(|error| ServiceError::unavailable(error.to_string()))?;
+        read.into_order(owner, recogniser.languages(), recognisers.stored(chosen))
     });
     parsing.await?
+}
+
+fn no_recogniser(error: NoRecogniser) -> ServiceError {
+    ServiceError::invalid_fields(vec![error.to_string()])
 }
 
 async fn read_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec<u8>, ServiceError> {

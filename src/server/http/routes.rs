@@ -28,7 +28,7 @@ use crate::server::http::v1::V1Call;
 use crate::server::http::{openapi, v1};
 use crate::server::openai;
 use crate::server::openai::error::ErrorContext;
-use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::recognition::registry::Recognisers;
 use crate::server::status_page::page;
 use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::response_cache::ResponseCache;
@@ -64,8 +64,8 @@ pub struct ServiceState {
     pub rendered: ResponseCache,
     /// The accepted keys.
     pub door: KeyCheck,
-    /// The recogniser, which knows the languages.
-    pub recogniser: Arc<LazyRecogniser>,
+    /// The recognisers, which know their languages.
+    pub recognisers: Arc<Recognisers>,
     /// Fetches audio from other servers.
     pub fetcher: Arc<Fetcher>,
     /// Gives the time of errors and uploads.

@@ -1,8 +1,10 @@
 //! Checks a create's body against the interface and against what this build supports.
 
 use crate::domain::names::Hash;
+use crate::domain::token::LOCAL_MARK;
 use crate::server::http::error::ServiceError;
 use crate::server::http::parameter_limits;
+use crate::server::recognition::registry::RecogniserWish;
 use crate::server::recognition::unsupported;
 use crate::server::storage::files;
 use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};
@@ -24,6 +26,20 @@ pub const MAX_BODY: usize = 1 << 20;
 /// 400 that names everything that is wrong: the body is not JSON, a parameter is out of bounds, a language is not among
 /// `languages`, a callback has no address, or the create requests something that must not silently be left out.
 pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
+    read_create(body)?.into_order(owner, languages, None)
+}
+
+/// The body of a create, checked against the interface, but not yet against a recogniser.
+pub struct ReadCreate {
+    params: Params,
+    metadata: Option<Box<RawValue>>,
+}
+
+/// Reads the body of a create.
+///
+/// # Errors
+/// 400 that names everything that is wrong: the body is not JSON, or a parameter is out of bounds.
+pub fn read_create(body: &[u8]) -> Result<ReadCreate, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
     let limit_errors = parameter_limits::check_limits(&value);
     if !limit_errors.is_empty() {
@@ -37,14 +53,40 @@ pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Crea
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "a request has unknown parameters; the service ignores them");
     }
-    let wrong = unsupported_features(&reading.params, languages);
-    if !wrong.is_empty() {
-        return Err(ServiceError::invalid_fields(wrong));
+    Ok(ReadCreate { params: reading.params, metadata })
+}
+
+impl ReadCreate {
+    /// Returns what it says about its recogniser.
+    pub fn wish(&self) -> RecogniserWish<'_> {
+        let metadata = self.params.custom_metadata.as_ref();
+        let is_local_only = metadata.and_then(|metadata| metadata.get(LOCAL_MARK)) == Some(&Value::Bool(true));
+        RecogniserWish { model: self.params.model.as_deref(), is_local_only }
     }
-    let audio = parse_audio_url(reading.params.audio_url.as_deref().unwrap_or_default());
-    let callback = policy::callback_target(&reading.params);
-    let params = reading.params.into_stored().map_err(not_json)?;
-    Ok(CreateOrder { owner, audio, metadata, params, callback })
+
+    /// Makes the order for a recogniser of these languages. `model` is stored instead of that of the request, if there
+    /// is one.
+    ///
+    /// # Errors
+    /// 400: a language is not among `languages`, a callback has no address, or the create requests something that must
+    /// not silently be left out.
+    pub fn into_order(
+        self,
+        owner: Hash,
+        languages: &[&str],
+        model: Option<String>,
+    ) -> Result<CreateOrder, ServiceError> {
+        let Self { mut params, metadata } = self;
+        let wrong = unsupported_features(&params, languages);
+        if !wrong.is_empty() {
+            return Err(ServiceError::invalid_fields(wrong));
+        }
+        let audio = parse_audio_url(params.audio_url.as_deref().unwrap_or_default());
+        let callback = policy::callback_target(&params);
+        params.model = model.or(params.model);
+        let params = params.into_stored().map_err(not_json)?;
+        Ok(CreateOrder { owner, audio, metadata, params, callback })
+    }
 }
 
 fn not_json(error: serde_json::Error) -> ServiceError {

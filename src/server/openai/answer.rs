@@ -2,7 +2,8 @@
 
 use crate::server::http::error::ServiceError;
 use crate::server::openai::error::OpenAiError;
-use crate::server::openai::request::{AnswerFormat, AudioRequest, AudioTask, Granularities, english_name};
+use crate::server::openai::request::{AnswerFormat, AudioRequest, AudioTask, Granularities};
+use crate::wire::languages::english_name;
 use crate::wire::openai::{
     OpenAiDiarized, OpenAiEvent, OpenAiLanguage, OpenAiSegment, OpenAiSpeakerSegment, OpenAiText, OpenAiTranscript,
     OpenAiUsage, OpenAiVerbose, OpenAiWord,
@@ -84,10 +85,14 @@ fn check_understood(result: &ResultBody) -> Result<(), OpenAiError> {
     let Some(spoken) = result.transcription.as_ref().filter(|spoken| !spoken.utterances.is_empty()) else {
         return Ok(());
     };
-    if !spoken.languages.is_empty() {
+    let recognition = result.enrichments.other.get("recognition");
+    // A recogniser that writes may not say which language it is.
+    let error = recognition.map(|envelope| &envelope["error"]).filter(|error| !error.is_null());
+    let is_doubted = error.is_some_and(|error| error["exception"] != "DoubtfulSpeech");
+    if !spoken.languages.is_empty() || !is_doubted {
         return Ok(());
     }
-    let said = result.enrichments.other.get("recognition").and_then(|envelope| envelope["error"]["message"].as_str());
+    let said = recognition.and_then(|envelope| envelope["error"]["message"].as_str());
     let message = format!(
         "{}. If it is English, set `language` to `en` to get these words",
         said.unwrap_or("speech was not understood")
@@ -262,7 +267,15 @@ mod tests {
 
     fn request(format: AnswerFormat) -> AudioRequest {
         let (languages, keywords) = (Vec::new(), Vec::new());
-        AudioRequest { task: AudioTask::Transcribe, format, languages, keywords, stream: false }
+        AudioRequest {
+            task: AudioTask::Transcribe,
+            format,
+            model: None,
+            prompt: String::new(),
+            languages,
+            keywords,
+            stream: false,
+        }
     }
 
     fn rendered(format: AnswerFormat, result: &ResultBody) -> Value {

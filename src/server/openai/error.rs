@@ -34,11 +34,11 @@ impl OpenAiError {
     }
 
     /// Creates a 404: there is no model of this name.
-    pub fn unknown_model(name: &str) -> Self {
+    pub fn unknown_model(name: &str, recognisers: &[&str]) -> Self {
         let shown: String = name.chars().take(100).collect();
         let message = format!(
             "the model `{shown}` does not exist here; the models of this service are {}",
-            crate::wire::openai::MODELS.join(", ")
+            [&crate::wire::openai::MODELS[..], recognisers].concat().join(", ")
         );
         Self::new(ServiceError::new(StatusCode::NOT_FOUND, message), Some("model"), Some("model_not_found"))
     }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn an_unknown_model_of_any_length_is_named_in_short() {
-        let error = shown(OpenAiError::unknown_model(&"é".repeat(10_000)));
+        let error = shown(OpenAiError::unknown_model(&"é".repeat(10_000), &["house"]));
         assert_eq!(error["error"]["code"], "model_not_found");
         assert!(error["error"]["message"].as_str().unwrap().len() < 500);
     }

@@ -1,10 +1,12 @@
 //! Checks the fields of a request, and says which create it becomes. Pure.
 //!
-//! A field that cannot change the text is accepted without effect: `temperature`, `prompt` and `chunking_strategy`. What
-//! would silently be missing or wrong is refused.
+//! A field that cannot change the text is accepted without effect: `temperature` and `chunking_strategy`, and `prompt`
+//! where the recogniser takes none. What would silently be missing or wrong is refused.
 
 use crate::server::openai::error::OpenAiError;
-use crate::wire::openai::{FORMATS, OpenAiModel};
+use crate::server::recognition::recogniser::knows_language;
+use crate::wire::languages;
+use crate::wire::openai::{FORMATS, MODELS};
 use serde_json::{Map, Value, json};
 
 /// What a request does with the recording.
@@ -38,6 +40,10 @@ pub struct Granularities {
 pub struct AudioRequest {
     pub task: AudioTask,
     pub format: AnswerFormat,
+    /// The name of the recogniser, if the client has named one.
+    pub model: Option<String>,
+    /// What the client says about the recording; may be empty.
+    pub prompt: String,
     /// Codes of the languages that the client names.
     pub languages: Vec<String>,
     /// Words that are expected in the recording.
@@ -49,19 +55,41 @@ pub struct AudioRequest {
 /// Longest keyword, in characters: that of a word of a vocabulary.
 const KEYWORD: usize = 256;
 
-/// Checks the fields of a form, in their order. `languages` are those of the recogniser.
+/// Returns the name of the recogniser that a form names; `None` for the names that clients send where their user cannot
+/// set one. `recognisers` are the names of those that there are.
+///
+/// # Errors
+/// There is no model of this name, or none is named.
+pub fn model(fields: &FormFields, recognisers: &[&str]) -> Result<Option<String>, OpenAiError> {
+    let name = fields.last("model").ok_or_else(|| {
+        OpenAiError::invalid("model", "missing_required_parameter", "the form has no field `model`, which is required")
+    })?;
+    match recognisers.contains(&name) {
+        true => Ok(Some(name.to_owned())),
+        false if MODELS.contains(&name) => Ok(None),
+        false => Err(OpenAiError::unknown_model(name, recognisers)),
+    }
+}
+
+/// Checks the other fields of a form, in their order. `languages` are those of the recogniser; empty for any.
 ///
 /// # Errors
 /// The first field that is wrong.
-pub fn parse(task: AudioTask, fields: &FormFields, languages: &[&str]) -> Result<AudioRequest, OpenAiError> {
-    check_model(fields)?;
+pub fn parse(
+    task: AudioTask,
+    fields: &FormFields,
+    languages: &[&str],
+    model: Option<String>,
+) -> Result<AudioRequest, OpenAiError> {
+    check_task(task, languages)?;
     check_temperature(fields)?;
     check_chunking(fields)?;
     check_unsupported(fields)?;
     let format = format(task, fields)?;
     let stream = stream(task, fields, format)?;
     let languages = named_languages(fields, languages)?;
-    Ok(AudioRequest { task, format, languages, keywords: keywords(fields)?, stream })
+    let prompt = fields.last("prompt").unwrap_or_default().to_owned();
+    Ok(AudioRequest { task, format, model, prompt, languages, keywords: keywords(fields)?, stream })
 }
 
 impl AudioRequest {
@@ -69,6 +97,12 @@ impl AudioRequest {
     pub fn create_params(&self, audio_url: &str) -> Value {
         let mut params = Map::from_iter([("audio_url".to_owned(), json!(audio_url))]);
         let mut add = |name: &str, value: Value| drop(params.insert(name.to_owned(), value));
+        if let Some(model) = &self.model {
+            add("model", json!(model));
+        }
+        if !self.prompt.is_empty() {
+            add("context_prompt", json!(self.prompt));
+        }
         if !self.languages.is_empty() {
             add("language_config", json!({ "languages": self.languages }));
         }
@@ -118,11 +152,14 @@ impl FormFields {
     }
 }
 
-fn check_model(fields: &FormFields) -> Result<(), OpenAiError> {
-    let name = fields.last("model").ok_or_else(|| {
-        OpenAiError::invalid("model", "missing_required_parameter", "the form has no field `model`, which is required")
-    })?;
-    OpenAiModel::find(name).map(drop).ok_or_else(|| OpenAiError::unknown_model(name))
+/// English is its own translation into English. A recogniser of other languages would answer with a text that is none.
+fn check_task(task: AudioTask, languages: &[&str]) -> Result<(), OpenAiError> {
+    if task == AudioTask::Transcribe || languages == ["en"] {
+        return Ok(());
+    }
+    let message = "this recogniser knows other languages than English, and this service does not translate; use \
+                   /v1/audio/transcriptions";
+    Err(OpenAiError::invalid("model", "unsupported_model", message))
 }
 
 fn check_temperature(fields: &FormFields) -> Result<(), OpenAiError> {
@@ -213,6 +250,7 @@ fn named_languages(fields: &FormFields, known: &[&str]) -> Result<Vec<String>, O
         for language in fields.all(name) {
             let code = language_code(language, known).ok_or_else(|| {
                 let shown: String = language.chars().take(100).collect();
+                let known = if known.is_empty() { languages::LANGUAGES } else { known };
                 let message =
                     format!("the recogniser does not know the language `{shown}`; it knows {}", known.join(", "));
                 OpenAiError::invalid(name, "unsupported_language", message)
@@ -227,18 +265,7 @@ fn named_languages(fields: &FormFields, known: &[&str]) -> Result<Vec<String>, O
 
 /// Returns the recogniser's code of a language: `en` for `EN`, `en-GB` and `English`.
 fn language_code(language: &str, known: &[&str]) -> Option<String> {
-    let lower = language.to_ascii_lowercase();
-    let code = lower.split(['-', '_']).next().unwrap_or_default();
-    let is_meant = |one: &&&str| **one == code || english_name(one) == lower;
-    known.iter().find(is_meant).map(|one| (*one).to_owned())
-}
-
-/// Returns the name of a language in English, as OpenAI's answers name it; an unknown code stays a code.
-pub fn english_name(code: &str) -> &str {
-    match code {
-        "en" => "english",
-        other => other,
-    }
+    languages::code_of(language).filter(|code| knows_language(known, code)).map(str::to_owned)
 }
 
 fn keywords(fields: &FormFields) -> Result<Vec<String>, OpenAiError> {
@@ -264,7 +291,7 @@ mod tests {
     }
 
     fn transcribe(fields: &[(&str, &str)]) -> Result<AudioRequest, OpenAiError> {
-        parse(AudioTask::Transcribe, &form(&[&[("model", "whisper-1")][..], fields].concat()), &["en"])
+        parse(AudioTask::Transcribe, &form(&[&[("model", "whisper-1")][..], fields].concat()), &["en"], None)
     }
 
     fn wrong_field(parsed: Result<AudioRequest, OpenAiError>) -> (u16, Option<&'static str>) {
@@ -276,6 +303,8 @@ mod tests {
         let plain = AudioRequest {
             task: AudioTask::Transcribe,
             format: AnswerFormat::Json,
+            model: None,
+            prompt: String::new(),
             languages: Vec::new(),
             keywords: Vec::new(),
             stream: false,
@@ -286,7 +315,6 @@ mod tests {
         assert_eq!(transcribe(&blank.map(|name| (name, " "))), Ok(plain.clone()), "forms send fields that are empty");
         let harmless = [
             ("temperature", "0.2"),
-            ("prompt", "A talk."),
             ("chunking_strategy", "auto"),
             ("timestamp_granularities[]", "segment"),
             ("stream", "False"),
@@ -376,17 +404,34 @@ mod tests {
 
     #[test]
     fn the_model_is_required_and_known() {
-        let of = |fields: &[(&str, &str)]| parse(AudioTask::Transcribe, &form(fields), &["en"]);
-        assert_eq!(wrong_field(of(&[])), (400, Some("model")));
-        assert_eq!(wrong_field(of(&[("model", "whisper-2")])), (404, Some("model")));
+        let of = |fields: &[(&str, &str)]| model(&form(fields), &["house"]);
+        let refused = |fields: &[(&str, &str)]| of(fields).unwrap_err().status_and_param();
+        assert_eq!(refused(&[]), (400, Some("model")));
+        assert_eq!(refused(&[("model", "whisper-2")]), (404, Some("model")));
         for known in crate::wire::openai::MODELS {
-            assert!(of(&[("model", known)]).is_ok());
+            assert_eq!(of(&[("model", known)]), Ok(None));
         }
+        assert_eq!(of(&[("model", "house")]), Ok(Some("house".to_owned())));
+    }
+
+    #[test]
+    fn a_recogniser_and_what_is_said_about_the_recording_are_passed_on() {
+        let fields = form(&[("model", "house"), ("prompt", "A talk."), ("language", "German")]);
+        let request = parse(AudioTask::Transcribe, &fields, &[], Some("house".to_owned())).unwrap();
+        let language = json!({ "languages": ["de"] });
+        assert_eq!(
+            request.create_params("u"),
+            json!({ "audio_url": "u", "model": "house", "context_prompt": "A talk.", "language_config": language })
+        );
+        let unknown = parse(AudioTask::Transcribe, &form(&[("language", "klingon")]), &[], None);
+        assert_eq!(wrong_field(unknown), (400, Some("language")));
     }
 
     #[test]
     fn a_translation_has_its_own_formats_and_is_not_streamed() {
-        let of = |field| parse(AudioTask::Translate, &form(&[("model", "scribed"), field]), &["en"]);
+        let of = |field| parse(AudioTask::Translate, &form(&[("model", "scribed"), field]), &["en"], None);
+        let other = parse(AudioTask::Translate, &form(&[]), &["en", "de"], None);
+        assert_eq!(wrong_field(other), (400, Some("model")), "it would answer with German");
         assert_eq!(of(("response_format", "verbose_json")).unwrap().task, AudioTask::Translate);
         assert_eq!(wrong_field(of(("response_format", "diarized_json"))), (400, Some("response_format")));
         assert_eq!(wrong_field(of(("stream", "true"))), (400, Some("stream")));

@@ -14,6 +14,7 @@ use crate::server::openai::form;
 use crate::server::openai::request;
 use crate::server::openai::request::{AnswerFormat, AudioTask};
 use crate::server::openai::stream;
+use crate::server::recognition::registry::NamedRecogniser;
 use crate::wire::openai::{MODELS_PATH, OpenAiModel, OpenAiModels, TRANSCRIPTIONS_PATH, TRANSLATIONS_PATH};
 use axum::Json;
 use axum::body::Body;
@@ -62,9 +63,15 @@ impl AudioCall {
         body: Body,
     ) -> Result<Response, OpenAiError> {
         let Self { service, owner, task, long } = self;
-        let languages = languages(&service).await?;
+        // A recogniser that is missing is reported before a recording is sent.
+        if !service.recognisers.has_choice() {
+            languages(service.recognisers.default_one()).await?;
+        }
         let form = form::receive(&service, owner, headers, body, meter).await?;
-        let request = request::parse(task, &form.fields, &languages)?;
+        let model = request::model(&form.fields, &names(&service))?;
+        let chosen = model.as_deref().and_then(|name| service.recognisers.named(name));
+        let languages = languages(chosen.unwrap_or(service.recognisers.default_one())).await?;
+        let request = request::parse(task, &form.fields, &languages, model)?;
         let received = form.into_recording().await?;
         if request.format == AnswerFormat::Diarized && received.channels() < 2 {
             return Err(answer::no_speakers());
@@ -82,12 +89,18 @@ impl AudioCall {
     }
 }
 
-/// Returns the languages of the recogniser. A recogniser that is missing is reported before a recording is sent.
-async fn languages(service: &ServiceState) -> Result<Vec<&'static str>, ServiceError> {
-    if let Some(recogniser) = service.recogniser.get_if_open() {
+/// Returns the names of the recognisers that requests can name.
+fn names(service: &ServiceState) -> Vec<&str> {
+    let all = service.recognisers.iter().filter(|_| service.recognisers.has_choice());
+    all.map(|one| one.name.as_str()).collect()
+}
+
+/// Returns the languages of a recogniser.
+async fn languages(chosen: &NamedRecogniser) -> Result<Vec<&'static str>, ServiceError> {
+    if let Some(recogniser) = chosen.recogniser.get_if_open() {
         return Ok(recogniser.languages().to_vec());
     }
-    let lazy = Arc::clone(&service.recogniser);
+    let lazy = Arc::clone(&chosen.recogniser);
     let opened = blocking(move || lazy.get_or_open().map(|recogniser| recogniser.languages().to_vec())).await?;
     opened.map_err(|error| ServiceError::unavailable(error.to_string()))
 }
@@ -101,11 +114,12 @@ fn with_request_id(mut response: Response, id: &str) -> Response {
 }
 
 /// Handles `GET /v1/models`.
-async fn list_models() -> Json<OpenAiModels> {
-    Json(OpenAiModels::all())
+async fn list_models(State(service): SharedState) -> Json<OpenAiModels> {
+    Json(OpenAiModels::all(&names(&service)))
 }
 
 /// Handles `GET /v1/models/{id}`.
-async fn get_model(PathId(id): PathId) -> Result<Json<OpenAiModel>, OpenAiError> {
-    OpenAiModel::find(&id).map(Json).ok_or_else(|| OpenAiError::unknown_model(&id))
+async fn get_model(State(service): SharedState, PathId(id): PathId) -> Result<Json<OpenAiModel>, OpenAiError> {
+    let names = names(&service);
+    OpenAiModel::find(&id, &names).map(Json).ok_or_else(|| OpenAiError::unknown_model(&id, &names))
 }

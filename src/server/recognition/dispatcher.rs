@@ -5,7 +5,7 @@
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, ShareDecision};
 use crate::server::recognition::turn::TurnSignal;
-use crate::server::recognition::worker::{AGAIN, Worker};
+use crate::server::recognition::worker::{GivenBack, Worker};
 use crate::server::storage::index::QueueKind;
 use crate::server::storage::transcriptions::TakenTranscription;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -90,8 +90,8 @@ impl Recognition {
                     }
                     // Only now: if the transcription started again while this task is known, it would lose its new
                     // place with it.
-                    if let Some(taken) = deferred {
-                        self.worker.store.defer(&taken, QueueKind::ToBeHeard, AGAIN);
+                    if let Some(GivenBack { taken, words, wait, cause }) = deferred {
+                        self.worker.store.defer_because(&taken, QueueKind::ToBeHeard, wait, (cause, Some(words)));
                     }
                 }
                 () = self.worker.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
@@ -104,7 +104,7 @@ impl Recognition {
         &self,
         shares: &mut FairShare<Timestamp>,
         in_progress: &mut InProgress,
-        tasks: &mut JoinSet<Option<TakenTranscription>>,
+        tasks: &mut JoinSet<Option<GivenBack>>,
     ) -> Option<Duration> {
         let worker = &self.worker;
         loop {
@@ -133,12 +133,7 @@ impl Recognition {
         }
     }
 
-    fn begin(
-        &self,
-        taken: TakenTranscription,
-        in_progress: &mut InProgress,
-        tasks: &mut JoinSet<Option<TakenTranscription>>,
-    ) {
+    fn begin(&self, taken: TakenTranscription, in_progress: &mut InProgress, tasks: &mut JoinSet<Option<GivenBack>>) {
         let (created, owner, turn) = (taken.created, taken.owner, TurnSignal::default());
         let (worker, own) = (Arc::clone(&self.worker), turn.clone());
         let task = tasks.spawn(async move { worker.process(taken, own).await });

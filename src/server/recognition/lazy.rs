@@ -30,10 +30,12 @@ pub enum Readiness {
     /// It lacks something; the text names the fix.
     Missing(String),
     Ready {
-        name: &'static str,
-        /// Codes of the languages that it recognises, such as `en`.
+        name: String,
+        /// Codes of the languages that it recognises, such as `en`; empty for any.
         languages: Vec<&'static str>,
     },
+    /// It is open, and does not answer well at the moment, for this reason.
+    Down { name: String, words: String },
 }
 
 impl LazyRecogniser {
@@ -83,7 +85,11 @@ impl LazyRecogniser {
             Opened::Untried => Readiness::Untried,
             Opened::Failed(words) => Readiness::Missing(words.clone()),
             Opened::Ready(recogniser) => {
-                Readiness::Ready { name: recogniser.name(), languages: recogniser.languages().to_vec() }
+                let name = recogniser.name().to_owned();
+                match recogniser.check_ready() {
+                    Ok(()) => Readiness::Ready { name, languages: recogniser.languages().to_vec() },
+                    Err(error) => Readiness::Down { name, words: error.to_string() },
+                }
             }
         }
     }

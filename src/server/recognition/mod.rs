@@ -2,18 +2,22 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
+pub mod chunk_review;
 pub mod confidence;
 pub mod dispatcher;
 pub mod lazy;
 mod letter_to_sound;
 mod model;
+pub mod openai;
 pub mod pocketsphinx;
 mod pool;
 mod pronunciation;
 pub mod recogniser;
+pub mod registry;
 mod result;
 mod text_formatting;
 pub mod transcribe;
 mod turn;
 pub mod unsupported;
+mod utterances;
 pub mod worker;

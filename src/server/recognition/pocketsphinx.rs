@@ -69,6 +69,10 @@ impl Recogniser for PocketSphinx {
         "PocketSphinx"
     }
 
+    fn at_once(&self) -> usize {
+        self.settings.decoders
+    }
+
     fn languages(&self) -> &[&'static str] {
         LANGUAGES
     }

@@ -1,22 +1,56 @@
-//! The interface of speech recognisers.
+//! The interface of speech recognisers. A transcription uses [`Recogniser::recognise_chunk`] only. A recogniser of
+//! single segments implements [`Recogniser::recognise`] and has the rest for nothing; a recogniser of long chunks, which
+//! finds languages and punctuation itself, implements `recognise_chunk`.
 
+use crate::media::speech_segments::CutRule;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Recognises the words of one segment of speech. Many threads may call it at once; the implementation decides how many
-/// run at once, and the others wait.
+/// run at once ([`Recogniser::at_once`]), and the others wait.
 pub trait Recogniser: Send + Sync {
     /// Returns its name for people.
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "a recogniser without a name"
     }
 
-    /// Returns codes such as `en`; the first one is assumed where no language is given.
+    /// Returns codes such as `en`; the first one is assumed where no language is given. Empty: it recognises any
+    /// language, and finds out which one it is.
     fn languages(&self) -> &[&'static str];
 
-    /// Returns the words in `samples` (16 kHz, mono, at most half a minute), in order of time; none for silence. Equal
-    /// samples give equal words, whatever was recognised before. Blocks for seconds: call it from a thread that may
-    /// block.
+    /// Returns how long the chunks are that it recognises, and where they may be cut.
+    fn cut_rule(&self) -> CutRule {
+        CutRule::EachPause
+    }
+
+    /// Returns how many chunks it recognises at once.
+    fn at_once(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    /// Checks whether chunks can be recognised now, without waiting and without recognising anything.
+    ///
+    /// # Errors
+    /// [`RecogniserError::Down`].
+    fn check_ready(&self) -> Result<(), RecogniserError> {
+        Ok(())
+    }
+
+    /// Recognises a chunk. Blocks for seconds, or for minutes: call it from a thread of a runtime that may block. Ends
+    /// within a second when the chunk is cancelled, if it may take longer than that.
+    ///
+    /// # Errors
+    /// See [`RecogniserError`].
+    fn recognise_chunk(&self, chunk: &SpeechChunk<'_>) -> Result<RecognisedChunk, RecogniserError> {
+        let heard = self.recognise_with(chunk.samples, chunk.vocabulary)?;
+        Ok(RecognisedChunk { words: heard.into_iter().map(ChunkWord::from).collect(), ..RecognisedChunk::default() })
+    }
+
+    /// Returns the words in `samples` (16 kHz, mono, as long as [`Recogniser::cut_rule`] says), in order of time; none
+    /// for silence. Equal samples give equal words, whatever was recognised before. Blocks for seconds: call it from a
+    /// thread that may block.
     ///
     /// # Errors
     /// Something that the recogniser needs is missing or broken; see [`RecogniserError`].
@@ -46,6 +80,61 @@ pub trait Recogniser: Send + Sync {
     }
 }
 
+/// Whether a recogniser of these languages recognises this one.
+pub fn knows_language(languages: &[&str], code: &str) -> bool {
+    languages.is_empty() || languages.contains(&code)
+}
+
+/// A stretch of speech to be recognised, and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub struct SpeechChunk<'a> {
+    /// 16 kHz, mono.
+    pub samples: &'a [i16],
+    /// The code of its language, if the client has named one.
+    pub language: Option<&'a str>,
+    /// What was learnt of the requested vocabulary.
+    pub vocabulary: &'a Arc<LearntVocabulary>,
+    /// What the client says about the recording; may be empty.
+    pub prompt: &'a str,
+    /// Cancelled when nobody needs the words any more.
+    pub cancelled: &'a CancellationToken,
+}
+
+/// What was recognised in a chunk.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecognisedChunk {
+    /// In order of time.
+    pub words: Vec<ChunkWord>,
+    /// The code of the language that was found, if the recogniser finds languages.
+    pub language: Option<String>,
+    /// Whether the words have their case, punctuation and spaces. If not, they are lower case without punctuation.
+    pub is_written: bool,
+    /// Whether the recogniser gave no times of words, so that they were spread over the speech of the chunk.
+    pub has_estimated_times: bool,
+}
+
+/// A word of a chunk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChunkWord {
+    /// In a chunk that is written: with the space before it, if there is one.
+    pub text: String,
+    /// Seconds from the chunk's start.
+    pub start: f64,
+    /// Seconds from the chunk's start, not before `start`.
+    pub end: f64,
+    /// 0 (a guess) to 1 (certain), if the recogniser says so.
+    pub confidence: Option<f64>,
+    /// Whether the recogniser begins a sentence or a paragraph here.
+    pub begins: bool,
+}
+
+impl From<RecognisedWord> for ChunkWord {
+    fn from(heard: RecognisedWord) -> Self {
+        let RecognisedWord { word, start, end, confidence } = heard;
+        Self { text: word, start, end, confidence: Some(confidence), begins: false }
+    }
+}
+
 /// A word, or several, expected in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
@@ -69,7 +158,8 @@ pub struct LearntVocabulary {
 pub struct LearntWord {
     /// How it is written.
     pub value: String,
-    /// Its pronunciations, each in the recogniser's own symbols with spaces between; at least one.
+    /// Its pronunciations, each in the recogniser's own symbols with spaces between; none for a recogniser that gets
+    /// the word alone.
     pub sounds: Vec<String>,
 }
 
@@ -86,8 +176,8 @@ pub struct RecognisedWord {
     pub confidence: f64,
 }
 
-/// Why nothing can be recognised. All errors except [`RecogniserError::Recognition`] need the administrator of the
-/// machine.
+/// Why nothing can be recognised. All errors except [`RecogniserError::Recognition`], [`RecogniserError::Refused`] and
+/// [`RecogniserError::Cancelled`] pass by themselves, or need an administrator.
 #[derive(Debug, thiserror::Error)]
 pub enum RecogniserError {
     /// The library is not installed.
@@ -129,4 +219,21 @@ pub enum RecogniserError {
         /// Length of the segment.
         seconds: f64,
     },
+    /// A recogniser elsewhere does not answer well at the moment: nothing is wrong with the chunk.
+    #[error("the recogniser `{name}` cannot be used now: {reason}")]
+    Down {
+        name: String,
+        reason: String,
+        /// When it may be tried again.
+        wait: Duration,
+    },
+    /// A recogniser elsewhere does not take this chunk: another attempt does not help.
+    #[error("the recogniser `{name}` refused the recording: {reason}")]
+    Refused { name: String, reason: String },
+    /// A recogniser elsewhere cannot be asked with these settings.
+    #[error("the recogniser `{name}` cannot be used: {reason}")]
+    Unusable { name: String, reason: String },
+    /// The chunk was cancelled.
+    #[error("the recognition was cancelled")]
+    Cancelled,
 }

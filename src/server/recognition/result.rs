@@ -5,6 +5,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
 use crate::output::requested_layout::requested_layout;
+use crate::server::recognition::chunk_review::SpeechDoubt;
 use crate::server::recognition::confidence;
 use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
 use crate::server::recognition::recogniser::Term;
@@ -31,7 +32,11 @@ pub fn transcribe_options(params: &Params) -> TranscribeOptions {
         pronunciations: word.pronunciations.clone().unwrap_or_default(),
     };
     let every_channel = params.skip_channel_deduplication == Some(true);
-    TranscribeOptions { vocabulary: words.map(term).collect(), every_channel, ..TranscribeOptions::default() }
+    // Of several languages the recogniser finds out which one is spoken.
+    let language = if let [only] = params.languages() { Some(only.clone()) } else { None };
+    let prompt = params.context_prompt.clone().unwrap_or_default();
+    let vocabulary = words.map(term).collect();
+    TranscribeOptions { vocabulary, every_channel, language, prompt, ..TranscribeOptions::default() }
 }
 
 /// Facts about a transcription that do not come from the recognition.
@@ -58,10 +63,13 @@ pub struct WrittenResult {
 impl WrittenResult {
     /// Makes the result of the recognised speech.
     pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
-        let RecognisedSpeech { mut transcript, channels, unknown } = speech;
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
-        if let Some(recognition) = recognition_envelope(&mut transcript, &params) {
-            enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
+        let recognition = written_envelope(&speech);
+        let RecognisedSpeech { mut transcript, channels, unknown, is_written, .. } = speech;
+        // The limit of the confidence was measured with recognisers that write neither case nor punctuation.
+        let mut by_confidence = || recognition_envelope(&mut transcript, &params).map(|envelope| json!(envelope));
+        if let Some(recognition) = if is_written { recognition } else { by_confidence() } {
+            enrichments.other.insert(RECOGNITION.to_owned(), recognition);
         }
         let mut fail = |name: &str, error| {
             let envelope: Envelope<Value> = Envelope::failed(error);
@@ -74,7 +82,7 @@ impl WrittenResult {
             text_formatting::punctuate(&mut transcript);
         }
         if !unknown.is_empty() {
-            fail("custom_vocabulary", vocabulary_error(&unknown));
+            fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
         Self { params, transcript, channels, facts, enrichments }
     }
@@ -254,11 +262,51 @@ fn recognition_envelope(transcript: &mut Transcript, params: &Params) -> Option<
     Some(Envelope { is_empty: false, results, ..Envelope::failed(error) })
 }
 
-fn low_confidence_error(stretches: &[Doubtful]) -> EnvelopeError {
-    let time = |seconds: f64| {
-        let whole = seconds.max(0.0) as u64;
-        format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+/// Returns what is doubtful about speech whose recogniser writes case and punctuation; `None` if nothing is.
+fn written_envelope(speech: &RecognisedSpeech) -> Option<Value> {
+    let mut doubts: Vec<&SpeechDoubt> = speech.doubts.iter().collect();
+    doubts.sort_by(|one, other| one.start.total_cmp(&other.start));
+    if doubts.is_empty() && !speech.has_estimated_times {
+        return None;
+    }
+    let passages: Vec<Value> = doubts.iter().take(LISTED).map(|doubt| passage(doubt)).collect();
+    let base: Envelope<Vec<Value>> = match doubts.is_empty() {
+        true => Envelope { exec_time: None, ..Envelope::completed(Vec::new(), false, 0.0) },
+        false => Envelope::failed(doubtful_error(&doubts)),
     };
+    let mut envelope = Envelope { is_empty: false, results: Some(passages), ..base };
+    if speech.has_estimated_times {
+        envelope.other.insert("times".to_owned(), json!("estimated"));
+    }
+    Some(json!(envelope))
+}
+
+fn passage(doubt: &SpeechDoubt) -> Value {
+    let SpeechDoubt { start, end, channel, check, detail } = doubt;
+    json!({ "start": rounded(*start), "end": rounded(*end), "channel": channel, "check": check, "detail": detail })
+}
+
+fn doubtful_error(doubts: &[&SpeechDoubt]) -> EnvelopeError {
+    let named = |doubt: &&SpeechDoubt| format!("from {} to {} ({})", time(doubt.start), time(doubt.end), doubt.detail);
+    let named: Vec<String> = doubts.iter().take(IN_WORDS).map(named).collect();
+    let more = doubts.len().saturating_sub(IN_WORDS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    EnvelopeError {
+        status_code: 422,
+        exception: "DoubtfulSpeech".to_owned(),
+        message: format!(
+            "speech was probably not recognised as it was said {}{more}; compare these passages with the recording",
+            named.join(", ")
+        ),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+}
+
+fn low_confidence_error(stretches: &[Doubtful]) -> EnvelopeError {
     let named: Vec<String> = stretches
         .iter()
         .take(IN_WORDS)
@@ -291,10 +339,17 @@ fn spelling_error(Grown { bytes, most }: &Grown) -> EnvelopeError {
 /// The most words of a vocabulary that an error names.
 const NAMED: usize = 20;
 
-fn vocabulary_error(unknown: &[String]) -> EnvelopeError {
+fn vocabulary_error(unknown: &[String], is_written: bool) -> EnvelopeError {
     let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if is_written {
+        let message = format!(
+            "the recogniser did not get {}{more}: its prompt has no room for more words; put the rarest words first",
+            named.join(", ")
+        );
+        return EnvelopeError { status_code: 422, exception: "VocabularyTooLong".to_owned(), message };
+    }
     EnvelopeError {
         status_code: 422,
         exception: "NoPronunciation".to_owned(),

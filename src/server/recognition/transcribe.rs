@@ -1,22 +1,24 @@
 //! Transcribes a file: decodes it, cuts it at silences, recognises the segments, and joins their words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::channel_dedup::{ChannelGroups, Parting};
-use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
+use super::chunk_review::{self, SpeechDoubt};
+use super::recogniser::{LearntVocabulary, RecognisedChunk, Recogniser, RecogniserError, SpeechChunk, Term};
 use super::turn::TurnSignal;
+use super::utterances::{self, ChannelSpeech, TextSize};
 use crate::blocking;
 use crate::domain::time_span::time_span;
-use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::domain::transcript::Transcript;
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
-use crate::media::speech_segments::{Segment, Segmenter};
+use crate::media::speech_segments::{CutRule, Segment, Segmenter};
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -57,17 +59,34 @@ const MOST_TEXT: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct TranscribeOptions {
     pub vocabulary: Vec<Term>,
+    /// The code of the language, if the client has named exactly one.
+    pub language: Option<String>,
+    /// What the client says about the recording, for recognisers that take such a text; may be empty.
+    pub prompt: String,
     /// Whether equal channels are recognised separately all the same.
     pub every_channel: bool,
     /// A longer recording is refused: at the start by its declared length, or when this much was decoded.
     pub longest: Duration,
     /// Pauses and resumes the transcription.
     pub turn: TurnSignal,
+    /// What was recognised of long chunks when the transcription was tried before; they are not recognised again.
+    pub kept: KeptChunks,
 }
+
+/// Recognised chunks by their channel, first sample and length. A recording is always cut at the same places.
+pub type KeptChunks = Arc<Mutex<HashMap<(usize, u64, usize), RecognisedChunk>>>;
 
 impl Default for TranscribeOptions {
     fn default() -> Self {
-        Self { vocabulary: Vec::new(), every_channel: false, longest: LONGEST, turn: TurnSignal::default() }
+        Self {
+            vocabulary: Vec::new(),
+            language: None,
+            prompt: String::new(),
+            every_channel: false,
+            longest: LONGEST,
+            turn: TurnSignal::default(),
+            kept: KeptChunks::default(),
+        }
     }
 }
 
@@ -79,6 +98,12 @@ pub struct RecognisedSpeech {
     pub channels: u32,
     /// The vocabulary's words that the recogniser could not learn.
     pub unknown: Vec<String>,
+    /// Passages that were probably not recognised as they were said, in no order.
+    pub doubts: Vec<SpeechDoubt>,
+    /// Whether times of words are estimated.
+    pub has_estimated_times: bool,
+    /// Whether the recogniser wrote case and punctuation. Its confidences are then its own.
+    pub is_written: bool,
 }
 
 /// Transcribes the first audio track of `path`: each channel separately, equal ones once.
@@ -102,21 +127,18 @@ pub async fn transcribe(
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let (vocabulary, turn) = (options.vocabulary.clone(), options.turn.clone());
-    let recognising = blocking::spawn(move || recognise_segments(receiver, &*recogniser, &vocabulary, &turn, &dropped));
-    let cut = cut(decoder, &options, sender).await;
+    let (own, rule) = (options.clone(), recogniser.cut_rule());
+    let recognising = blocking::spawn(move || recognise_segments(receiver, recogniser, own, dropped));
+    let cut = cut(decoder, &options, rule, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // If the recogniser failed, nothing received the segments: its error says more.
-    let (transcript, unknown) = recognising.await.map_err(|_| TranscribeError::Stopped)??;
+    let recognised = recognising.await.map_err(|_| TranscribeError::Stopped)??;
     let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
-    Ok(RecognisedSpeech { transcript, channels, unknown })
+    Ok(RecognisedSpeech { channels, ..recognised })
 }
 
-/// How many segments are decoded ahead of the recogniser, each at most 1 MB.
+/// How many segments are decoded ahead of the recogniser, each at most 1 MB, or 2 MB for each minute of a chunk.
 const WAITING_SEGMENTS: usize = 2;
-
-/// How many seconds without a word end an utterance.
-const PAUSE: f64 = 0.6;
 
 /// What the decoding sends to the recognition.
 enum Work {
@@ -129,13 +151,14 @@ enum Work {
 async fn cut(
     mut decoder: Decoder,
     options: &TranscribeOptions,
+    rule: CutRule,
     sender: mpsc::Sender<Work>,
 ) -> Result<usize, TranscribeError> {
     let count = decoder.channels();
     let mut channels =
         if options.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
-        channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
+        channels.leaders().into_iter().map(|channel| (channel, Segmenter::new(rule))).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
     let mut left = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
     while let Some(planes) = decoder.next().await? {
@@ -164,213 +187,132 @@ async fn cut(
     Ok(distinct)
 }
 
-/// What was recognised on one channel so far.
-#[derive(Default, Clone)]
-struct ChannelSpeech {
-    utterances: Vec<Utterance>,
-    /// Words since the last pause.
-    open: Vec<RecognisedWord>,
+/// What the recognition of a recording gets beside the segments.
+struct ChunkWork {
+    recogniser: Arc<dyn Recogniser>,
+    options: TranscribeOptions,
+    lesson: Arc<LearntVocabulary>,
+    dropped: CancellationToken,
 }
 
-impl ChannelSpeech {
-    fn add(&mut self, heard: Vec<RecognisedWord>, channel: usize, language: &str) {
-        for word in heard {
-            if self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
-                self.end_utterance(channel, language);
-            }
-            self.open.push(word);
+/// What was recognised of a recording so far.
+#[derive(Default)]
+struct Recognised {
+    spoken: BTreeMap<usize, ChannelSpeech>,
+    size: TextSize,
+    doubts: Vec<SpeechDoubt>,
+    has_estimated_times: bool,
+    is_written: bool,
+}
+
+impl Recognised {
+    fn grow(&mut self, more: TextSize) -> Result<(), TranscribeError> {
+        self.size = self.size.add(more);
+        let is_too_much = self.size.words > MOST_WORDS || self.size.bytes > MOST_TEXT;
+        if is_too_much { Err(TranscribeError::TooManyWords) } else { Ok(()) }
+    }
+
+    fn add(
+        &mut self,
+        channel: usize,
+        segment: &Segment,
+        chunk: RecognisedChunk,
+        work: &ChunkWork,
+    ) -> Result<(), TranscribeError> {
+        self.grow(TextSize::of_chunk(&chunk))?;
+        let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
+        let language = work.language_of(&chunk);
+        if chunk.is_written {
+            let found = chunk_review::doubts(&chunk, &segment.samples, begin, channel);
+            self.doubts.extend(found.into_iter().take(MOST_DOUBTS.saturating_sub(self.doubts.len())));
         }
+        self.is_written |= chunk.is_written;
+        self.has_estimated_times |= chunk.has_estimated_times;
+        self.spoken.entry(channel).or_default().add(chunk, begin, channel, &language);
+        Ok(())
     }
 
-    fn end_utterance(&mut self, channel: usize, language: &str) {
-        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
-        let words = std::mem::take(&mut self.open);
-        self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
-    }
-
-    /// Returns a copy for another channel.
-    fn copy_for(&self, channel: usize) -> Self {
-        let mut parted = self.clone();
-        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
-        parted.utterances.iter_mut().for_each(|utterance| utterance.channel = channel);
-        parted
-    }
-
-    fn size(&self) -> Size {
-        let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
-        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::add_word)
+    fn split(&mut self, Parting { from, to }: Parting) -> Result<(), TranscribeError> {
+        let so_far = self.spoken.get(&from).map(|from| from.copy_for(to)).unwrap_or_default();
+        self.grow(so_far.size())?;
+        self.spoken.insert(to, so_far);
+        Ok(())
     }
 }
 
-/// An amount of recognised text.
-#[derive(Default, Clone, Copy)]
-struct Size {
-    words: usize,
-    bytes: usize,
-}
-
-impl Size {
-    fn add_word(self, bytes: usize) -> Self {
-        Self { words: self.words + 1, bytes: self.bytes.saturating_add(bytes) }
+impl ChunkWork {
+    /// Recognises a segment, unless that was done before the transcription had to wait.
+    fn recognise(&self, channel: usize, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
+        let kept = || self.options.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (channel, segment.start_sample, segment.samples.len());
+        if let Some(chunk) = kept().get(&place) {
+            return Ok(chunk.clone());
+        }
+        let chunk = self.ask(segment)?;
+        if chunk.is_written {
+            kept().insert(place, chunk.clone());
+        }
+        Ok(chunk)
     }
 
-    fn grow(&mut self, more: Self) -> Result<(), TranscribeError> {
-        self.words = self.words.saturating_add(more.words);
-        self.bytes = self.bytes.saturating_add(more.bytes);
-        if self.words > MOST_WORDS || self.bytes > MOST_TEXT { Err(TranscribeError::TooManyWords) } else { Ok(()) }
+    fn ask(&self, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
+        self.recogniser.recognise_chunk(&SpeechChunk {
+            samples: &segment.samples,
+            language: self.options.language.as_deref(),
+            vocabulary: &self.lesson,
+            prompt: &self.options.prompt,
+            cancelled: &self.dropped,
+        })
+    }
+
+    /// Returns the language of a chunk: that which was found, or requested, or the only one that it can be. Empty if it
+    /// is not known.
+    fn language_of(&self, chunk: &RecognisedChunk) -> String {
+        let known = self.recogniser.languages();
+        let only = || known.first().filter(|_| !chunk.is_written || known.len() == 1).map(|code| (*code).to_owned());
+        chunk
+            .language
+            .clone()
+            .or_else(|| self.options.language.clone().filter(|_| chunk.is_written))
+            .or_else(only)
+            .unwrap_or_default()
     }
 }
+
+/// The most doubts about one recording that are kept.
+const MOST_DOUBTS: usize = 10_000;
 
 /// Recognises segments until the work ends or the transcription is dropped. Runs on a thread that may block.
 fn recognise_segments(
-    mut work: mpsc::Receiver<Work>,
-    recogniser: &dyn Recogniser,
-    vocabulary: &[Term],
-    turn: &TurnSignal,
-    dropped: &CancellationToken,
-) -> Result<(Transcript, Vec<String>), TranscribeError> {
-    let language = recogniser.languages().first().copied().unwrap_or_default();
-    let lesson = Arc::new(recogniser.learn(vocabulary)?);
-    let (mut spoken, mut size) = (BTreeMap::<usize, ChannelSpeech>::new(), Size::default());
-    while let Some(work) = work.blocking_recv() {
-        turn.wait_blocking(dropped);
-        if dropped.is_cancelled() {
+    mut segments: mpsc::Receiver<Work>,
+    recogniser: Arc<dyn Recogniser>,
+    options: TranscribeOptions,
+    dropped: CancellationToken,
+) -> Result<RecognisedSpeech, TranscribeError> {
+    let lesson = Arc::new(recogniser.learn(&options.vocabulary)?);
+    let work = ChunkWork { recogniser, options, lesson, dropped };
+    let mut recognised = Recognised::default();
+    while let Some(next) = segments.blocking_recv() {
+        work.options.turn.wait_blocking(&work.dropped);
+        if work.dropped.is_cancelled() {
             break;
         }
-        match work {
+        match next {
             Work::Recognise(channel, segment) => {
-                let heard = recognise(recogniser, &segment, &lesson)?;
-                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::add_word))?;
-                spoken.entry(channel).or_default().add(heard, channel, language);
+                let chunk = work.recognise(channel, &segment)?;
+                recognised.add(channel, &segment, chunk, &work)?;
             }
-            Work::Split(Parting { from, to }) => {
-                let so_far = spoken.get(&from).map(|from| from.copy_for(to)).unwrap_or_default();
-                size.grow(so_far.size())?;
-                spoken.insert(to, so_far);
-            }
+            Work::Split(parting) => recognised.split(parting)?,
         }
     }
-    Ok((transcript(spoken, language), lesson.unknown.clone()))
-}
-
-/// Returns the segment's words, with times in seconds from the recording's start.
-fn recognise(
-    recogniser: &dyn Recogniser,
-    segment: &Segment,
-    lesson: &Arc<LearntVocabulary>,
-) -> Result<Vec<RecognisedWord>, RecogniserError> {
-    let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
-    let heard = recogniser.recognise_with(&segment.samples, lesson)?.into_iter();
-    Ok(heard.map(|heard| RecognisedWord { start: heard.start + begin, end: heard.end + begin, ..heard }).collect())
-}
-
-/// Joins all channels in order of time.
-fn transcript(spoken: BTreeMap<usize, ChannelSpeech>, language: &str) -> Transcript {
-    let mut utterances: Vec<Utterance> = Vec::new();
-    for (channel, mut spoken) in spoken {
-        spoken.end_utterance(channel, language);
-        utterances.append(&mut spoken.utterances);
-    }
-    utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
-    let languages = utterances.first().map(|first| first.language.clone());
-    Transcript { languages: languages.into_iter().collect(), utterances }
-}
-
-/// Makes an utterance of at least one word.
-fn utterance(heard: &[RecognisedWord], channel: u32, language: &str) -> Utterance {
-    let words: Vec<Word> = heard.iter().enumerate().map(|(at, heard)| word(at, heard)).collect();
-    let text: String = words.iter().map(|word| word.text.as_str()).collect();
-    let sum: f64 = words.iter().map(|word| word.confidence).sum();
-    Utterance {
-        text: text.trim().to_owned(),
-        start: words.first().map_or(0.0, |word| word.start),
-        end: words.last().map_or(0.0, |word| word.end),
-        confidence: rounded(sum / words.len() as f64, 2),
-        channel,
-        speaker: None,
-        language: language.to_owned(),
-        words,
-    }
-}
-
-fn word(at: usize, heard: &RecognisedWord) -> Word {
-    Word {
-        text: format!(" {}", cased(at == 0, &heard.word)),
-        start: rounded(heard.start, 3),
-        end: rounded(heard.end, 3),
-        confidence: rounded(heard.confidence, 2),
-    }
-}
-
-/// The recogniser returns lower case: an utterance's first letter and the word "I" (also "I'm" and the like) become
-/// upper case. A word of the vocabulary that contains a capital stays as it was given.
-fn cased(first: bool, word: &str) -> String {
-    let mut letters = word.chars();
-    match letters.next() {
-        Some(letter) if (first && !word.contains(char::is_uppercase)) || word == "i" || word.starts_with("i'") => {
-            letter.to_uppercase().chain(letters).collect()
-        }
-        _ => word.to_owned(),
-    }
-}
-
-fn rounded(value: f64, decimals: i32) -> f64 {
-    let scale = 10_f64.powi(decimals);
-    (value * scale).round() / scale
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn transcript<const N: usize>(channels: [(usize, Vec<RecognisedWord>); N]) -> Transcript {
-        let mut spoken = BTreeMap::<usize, ChannelSpeech>::new();
-        for (channel, heard) in channels {
-            spoken.entry(channel).or_default().add(heard, channel, "en");
-        }
-        super::transcript(spoken, "en")
-    }
-
-    fn heard(word: &str, start: f64, end: f64, confidence: f64) -> RecognisedWord {
-        RecognisedWord { word: word.to_owned(), start, end, confidence }
-    }
-
-    #[test]
-    fn a_long_pause_ends_an_utterance() {
-        let words = vec![
-            heard("now", 1.0, 1.23456, 0.911),
-            heard("i'm", 1.3, 1.5, 0.5),
-            heard("i", 1.6, 1.7, 0.5),
-            heard("in", 2.31, 2.5, 1.0),
-        ];
-        let transcript = transcript([(0, words)]);
-        assert_eq!(transcript.text(), "Now I'm I In");
-        let [first, second] = &transcript.utterances[..] else { panic!("{transcript:?}") };
-        assert_eq!((first.start, first.end, first.confidence), (1.0, 1.7, 0.64));
-        assert_eq!((first.words[0].end, first.words[0].confidence), (1.235, 0.91));
-        assert_eq!((second.start, second.words[0].text.as_str()), (2.31, " In"));
-        assert_eq!(transcript.languages, ["en"]);
-    }
-
-    #[test]
-    fn only_the_word_i_is_upper_case_inside() {
-        let words = ["in", "i", "i'll", "it", "élan"].map(|word| cased(false, word));
-        assert_eq!(words, ["in", "I", "I'll", "it", "élan"]);
-        assert_eq!(cased(true, "élan"), "Élan");
-        assert_eq!(cased(true, ""), "");
-        assert_eq!(cased(true, "iPhone"), "iPhone");
-    }
-
-    #[test]
-    fn channels_are_told_in_order_of_time() {
-        let left = vec![heard("one", 0.0, 0.5, 1.0), heard("three", 4.0, 4.5, 1.0)];
-        let transcript = transcript([(0, left), (2, vec![heard("two", 2.0, 2.5, 1.0)])]);
-        let told: Vec<(&str, u32)> = transcript.utterances.iter().map(|u| (u.text.as_str(), u.channel)).collect();
-        assert_eq!(told, [("One", 0), ("Two", 2), ("Three", 0)]);
-    }
-
-    #[test]
-    fn nothing_heard_is_an_empty_transcript() {
-        assert_eq!(transcript([]), Transcript::default());
-    }
+    let Recognised { spoken, doubts, has_estimated_times, is_written, .. } = recognised;
+    let unknown = work.lesson.unknown.clone();
+    Ok(RecognisedSpeech {
+        transcript: utterances::transcript(spoken),
+        channels: 0,
+        unknown,
+        doubts,
+        has_estimated_times,
+        is_written,
+    })
 }

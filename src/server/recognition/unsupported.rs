@@ -4,6 +4,7 @@
 //! An enrichment that is not supported says so in its own envelope; no result is ever invented.
 
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
+use crate::server::recognition::recogniser::knows_language;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -36,10 +37,10 @@ const NO_TRANSLATION: Ability =
 
 /// What the service does with each parameter of a create, in the order of the interface's table.
 const PARAMETERS: [(&str, Ability); 79] = {
-    use Ability::{Done, LeftOut, NoEffect, OnlySpoken, Refused, With};
+    use Ability::{Done, InPart, LeftOut, NoEffect, OnlySpoken, Refused, With};
     [
         ("audio_url", Done),
-        ("model", NoEffect("there is one recogniser")),
+        ("model", InPart("no recogniser is configured under this name: the default one is used")),
         ("language_config", Done),
         ("language_config.languages", Done),
         ("language_config.code_switching", ONLY_MARKED),
@@ -103,7 +104,7 @@ const PARAMETERS: [(&str, Ability); 79] = {
         ("code_switching_config", Done),
         ("code_switching_config.languages", Done),
         ("language", Done),
-        ("context_prompt", NoEffect("the recogniser takes no prompt")),
+        ("context_prompt", InPart("the recogniser `pocketsphinx` takes no prompt")),
         ("chapterization", LeftOut),
         ("name_consistency", LeftOut),
         ("speaker_reidentification", LeftOut),
@@ -142,6 +143,38 @@ pub fn published_abilities() -> Vec<(&'static str, String)> {
     PARAMETERS.iter().map(|(path, ability)| (*path, ability.to_string())).collect()
 }
 
+/// What is known of a recogniser without opening it.
+#[derive(Debug, Clone, Copy)]
+pub struct RecogniserTraits<'r> {
+    /// The languages that it recognises; empty for any.
+    pub languages: &'r [&'r str],
+    /// Whether it is the one that is built in.
+    pub is_built_in: bool,
+    /// Whether the request names it.
+    pub is_named: bool,
+}
+
+impl RecogniserTraits<'_> {
+    /// Returns what this recogniser does with a parameter. [`PARAMETERS`] has what the built-in one does.
+    fn ability(&self, path: &str, usual: Ability) -> Ability {
+        match path {
+            "model" if self.is_named => Ability::Done,
+            _ if self.is_built_in => usual,
+            "context_prompt" | "detect_language" => Ability::Done,
+            "language_config.code_switching" | "enable_code_switching" => {
+                Ability::InPart("one language is found for each stretch of some minutes")
+            }
+            "custom_vocabulary_config.vocabulary[].pronunciations" => {
+                Ability::NoEffect("the recogniser gets the words, not their sounds")
+            }
+            "custom_vocabulary_config.vocabulary[].language" => {
+                Ability::NoEffect("the recogniser gets the words alone")
+            }
+            _ => usual,
+        }
+    }
+}
+
 fn ability_of(path: &str) -> Ability {
     PARAMETERS.iter().find(|(known, _)| *known == path).map_or(Ability::Done, |(_, ability)| *ability)
 }
@@ -176,8 +209,14 @@ pub struct UnsupportedParts {
 }
 
 impl UnsupportedParts {
-    /// Checks a request against a recogniser of these languages.
-    pub fn check(request: &Params, languages: &[&str]) -> Self {
+    /// Checks a request against its recogniser.
+    pub fn check(request: &Params, recogniser: RecogniserTraits<'_>) -> Self {
+        let languages = recogniser.languages;
+        // Of several languages it is not known which one is spoken, unless the request says so.
+        let spoken: Vec<&str> = match request.languages() {
+            [only] => vec![only.as_str()],
+            _ => languages.to_vec(),
+        };
         let words = |part: &str| Some(unsupported_error(part).message);
         let mut missing = Vec::new();
         for enrichment in request.requested() {
@@ -190,7 +229,7 @@ impl UnsupportedParts {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
                     let targets =
-                        request.target_languages().into_iter().filter(|target| !is_own_language(target, languages));
+                        request.target_languages().into_iter().filter(|target| !is_own_language(target, &spoken));
                     missing.extend(targets.map(|target| part(Some(target))));
                 }
                 Ability::Done | Ability::Refused | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
@@ -200,13 +239,14 @@ impl UnsupportedParts {
         let requested = |words: String| format!("{words} (requested: {})", unknown.join(", "));
         let other_language = (!unknown.is_empty()).then(|| requested(only_known(languages)));
         let refused = other_language.into_iter().chain(harmful(request)).collect();
-        Self { refused, missing, without_effect: without_effect(request, languages) }
+        Self { refused, missing, without_effect: without_effect(request, recogniser) }
     }
 }
 
 /// Returns the requested parameters that change nothing or little. A value that is off, empty or the default requests
 /// nothing.
-fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
+fn without_effect(request: &Params, recogniser: RecogniserTraits<'_>) -> Vec<Ineffective> {
+    let languages = recogniser.languages;
     let all = request.to_value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
     let why = |path: &str, ability: Ability| match ability {
@@ -228,7 +268,7 @@ fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
         matches!(object, Some(Ability::With(toggle)) if !is_on(toggle))
     };
     let one = |(parameter, ability): &(&'static str, Ability)| {
-        let why = why(parameter, *ability)?;
+        let why = why(parameter, recogniser.ability(parameter, *ability))?;
         (!is_idle(parameter) && is_requested(parameter)).then_some(Ineffective { parameter, why })
     };
     PARAMETERS.iter().filter_map(one).collect()
@@ -286,7 +326,7 @@ pub fn refusal_reasons(request: &Params, languages: &[&str]) -> Vec<String> {
 
 /// Returns the requested languages that the recogniser does not know.
 fn unknown_languages<'r>(request: &'r Params, languages: &[&str]) -> Vec<&'r str> {
-    request.languages().iter().map(String::as_str).filter(|wanted| !languages.contains(wanted)).collect()
+    request.languages().iter().map(String::as_str).filter(|wanted| !knows_language(languages, wanted)).collect()
 }
 
 fn only_known(languages: &[&str]) -> String {
@@ -369,6 +409,22 @@ mod tests {
     use crate::wire::result_completeness::Delivered;
     use serde_json::json;
 
+    const BUILT_IN: RecogniserTraits<'static> =
+        RecogniserTraits { languages: &["en"], is_built_in: true, is_named: false };
+
+    #[test]
+    fn a_recogniser_that_is_named_takes_prompts_and_finds_languages() {
+        let request = json!({ "model": "house", "context_prompt": "a talk", "detect_language": true,
+            "language_config": { "languages": ["de"] }, "translation": true,
+            "translation_config": { "target_languages": ["de"] }, "custom_vocabulary": true,
+            "custom_vocabulary_config": { "vocabulary": [{ "value": "b", "pronunciations": ["bee"] }] } });
+        let house = RecogniserTraits { languages: &[], is_built_in: false, is_named: true };
+        let foreseen = UnsupportedParts::check(&Params::parse_lenient(&request), house);
+        assert_eq!((foreseen.refused.len(), foreseen.missing.len()), (0, 0), "{foreseen:?}");
+        let ineffective: Vec<&str> = foreseen.without_effect.iter().map(|one| one.parameter).collect();
+        assert_eq!(ineffective, ["custom_vocabulary_config.vocabulary[].pronunciations"]);
+    }
+
     fn all() -> Params {
         let asked_for = Enrichment::ALL.iter().filter(|one| **one != Enrichment::Recognition);
         let toggles = asked_for.map(|one| (one.name().to_owned(), json!(true)));
@@ -380,7 +436,7 @@ mod tests {
     #[test]
     fn what_is_foreseen_comes_true() {
         let request = all();
-        let foreseen = UnsupportedParts::check(&request, &["en"]);
+        let foreseen = UnsupportedParts::check(&request, BUILT_IN);
         for shapes in [Shapes::Interface, Shapes::Current] {
             let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
@@ -416,7 +472,7 @@ mod tests {
     }
 
     fn without_effect_of(request: &Value) -> Vec<String> {
-        let foreseen = UnsupportedParts::check(&Params::parse_lenient(request), &["en"]);
+        let foreseen = UnsupportedParts::check(&Params::parse_lenient(request), BUILT_IN);
         foreseen.without_effect.iter().map(|one| one.parameter.to_owned()).collect()
     }
 
@@ -447,7 +503,7 @@ mod tests {
         );
         let foreseen = UnsupportedParts::check(
             &Params::parse_lenient(&json!({ "custom_spelling_config": { "spelling_dictionary": { "a": [] } } })),
-            &["en"],
+            BUILT_IN,
         );
         assert_eq!(foreseen.without_effect[0].to_string(), "custom_spelling_config (`custom_spelling` is not on)");
     }
@@ -469,11 +525,11 @@ mod tests {
             "subtitles": true, "sentences": true, "punctuation_enhanced": true, "custom_vocabulary": true,
             "language": "en", "translation": true, "translation_config": { "target_languages": ["en"] },
         }));
-        assert_eq!(UnsupportedParts::check(&request, &["en"]), UnsupportedParts::default());
+        assert_eq!(UnsupportedParts::check(&request, BUILT_IN), UnsupportedParts::default());
         let request = Params::parse_lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
         let only = "language_config.languages must only contain the following values: en";
         assert_eq!(refusal_reasons(&request, &["en"]), [only]);
-        assert_eq!(UnsupportedParts::check(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
+        assert_eq!(UnsupportedParts::check(&request, BUILT_IN).refused, [format!("{only} (requested: de)")]);
     }
 
     /// The table is true: without the parameters that have no effect, the recogniser gets the same options, and the
@@ -529,7 +585,7 @@ mod tests {
             words,
         };
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance] };
-        let hearing = RecognisedSpeech { transcript, channels: 1, unknown: Vec::new() };
+        let hearing = RecognisedSpeech { transcript, channels: 1, ..RecognisedSpeech::default() };
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
         let facts = ResultFacts { audio_duration: 2.0, created, ended, shapes: Shapes::Interface };
         let mut written = Vec::new();

@@ -4,15 +4,17 @@ use crate::blocking::elsewhere;
 use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
+use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
-use crate::server::recognition::lazy::LazyRecogniser;
-use crate::server::recognition::recogniser::RecogniserError;
+use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
+use crate::server::recognition::registry::{NoRecogniser, RecogniserWish, Recognisers};
 use crate::server::recognition::result;
 use crate::server::recognition::result::ResultFacts;
 use crate::server::recognition::transcribe;
-use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
+use crate::server::recognition::transcribe::{KeptChunks, RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
 use crate::server::storage::disk_quota::Bounded;
+use crate::server::storage::index::DeferralCause;
 use crate::server::storage::kill_count::{TranscriptionWork, Underway};
 use crate::server::storage::records::{LOST, is_lost};
 use crate::server::storage::transcriptions::{
@@ -21,8 +23,10 @@ use crate::server::storage::transcriptions::{
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
+use serde_json::Value;
+use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -32,20 +36,22 @@ use uuid::Uuid;
 pub struct Worker {
     /// The store that has the records and gets the results.
     pub store: Arc<TranscriptionStore>,
-    pub recogniser: Arc<LazyRecogniser>,
+    pub recognisers: Arc<Recognisers>,
     /// Used for waits.
     pub clock: Arc<dyn Clock>,
     /// Which shapes results have where the interface and the public service differ.
     pub shapes: Shapes,
     /// The longest recording that is accepted.
     pub length_limit: Duration,
+    /// What was recognised of transcriptions that wait for their recogniser, while this process runs.
+    pub kept: Mutex<HashMap<Uuid, KeptChunks>>,
 }
 
 impl Worker {
     /// Processes a transcription to its end. When dropped in the middle, only time is lost: the store queues it again
-    /// at the next start. If this machine cannot process it now, it is returned, and the caller has to queue it again.
+    /// at the next start. If it cannot be processed now, it is returned, and the caller has to queue it again.
     #[must_use = "what is given back waits nowhere"]
-    pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
+    pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<GivenBack> {
         let done = match self.begin(&taken).await {
             Ok(underway) => {
                 crash_points::point(Point::Recognising);
@@ -59,16 +65,33 @@ impl Worker {
         };
         match done {
             Ok((underway, outcome)) => {
+                self.kept().remove(&taken.id);
                 self.end(taken, outcome).await;
                 underway.complete();
                 None
             }
-            // Nothing is wrong with the transcription: it waits until the administrator fixes the machine.
-            Err(Unable(words)) => {
+            // Nothing is wrong with the transcription: it waits until the administrator fixes the machine, or what is
+            // away comes back.
+            Err(Unable { words, wait, cause: DeferralCause::Machine }) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
-                Some(taken)
+                Some(GivenBack { taken, words, wait, cause: DeferralCause::Machine })
+            }
+            Err(Unable { words, wait, cause }) => {
+                tracing::debug!(id = %taken.id, words, "a transcription waits");
+                Some(GivenBack { taken, words, wait, cause })
             }
         }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, KeptChunks>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is kept of a transcription, and forgets what is kept of those that were deleted meanwhile.
+    fn kept_of(&self, id: Uuid) -> KeptChunks {
+        let mut kept = self.kept();
+        kept.retain(|id, _| self.store.index().find_unfinished(*id).is_some());
+        Arc::clone(kept.entry(id).or_default())
     }
 
     async fn begin(&self, taken: &TakenTranscription) -> Result<Underway, Unable> {
@@ -76,21 +99,17 @@ impl Worker {
     }
 
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
-        let (store, lazy, id) = (Arc::clone(&self.store), Arc::clone(&self.recogniser), taken.id);
-        let ready = catch_panic(async move {
-            elsewhere(move || match store.record_meta(id) {
-                Err(error) if is_lost(&error) => Ok(None),
-                head => Ok(Some((head.map_err(Unable::of)?, lazy.get_or_open().map_err(Unable::of)?))),
-            })
-            .await
-        });
-        let ready = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
-        let Some((head, recogniser)) = ready else {
-            return Ok(Outcome::Failed(TranscriptionFailure { code: 500, message: LOST.to_owned() }));
-        };
+        let (store, recognisers, id) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.id);
+        let ready = catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, id)).await });
+        let Ready { head, params, recogniser } =
+            match ready.await.map_err(|Panic| Unable::of("a fault in the service"))?? {
+                Ok(ready) => ready,
+                Err(failure) => return Ok(Outcome::Failed(failure)),
+            };
         let media = self.store.upload_store.media_path(taken.upload);
-        let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
-        let options = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
+        let kept = self.kept_of(taken.id);
+        let options =
+            TranscribeOptions { longest: self.length_limit, turn, kept, ..result::transcribe_options(&params) };
         let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
         match speech.await {
             Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),
@@ -136,6 +155,52 @@ impl Worker {
         };
         write_end(&self.store, &*self.clock, taken, ended).await;
     }
+}
+
+/// A transcription that cannot be processed now.
+pub struct GivenBack {
+    pub taken: TakenTranscription,
+    /// Why, for people.
+    pub words: String,
+    /// How long it waits before it is tried again.
+    pub wait: Duration,
+    pub cause: DeferralCause,
+}
+
+/// What a transcription needs.
+struct Ready {
+    head: RecordMeta,
+    params: Params,
+    recogniser: Arc<dyn Recogniser>,
+}
+
+/// Reads what was requested, and opens the recogniser. Blocks.
+fn prepare(
+    store: &TranscriptionStore,
+    recognisers: &Recognisers,
+    id: Uuid,
+) -> Result<Result<Ready, TranscriptionFailure>, Unable> {
+    let head = match store.record_meta(id) {
+        Err(error) if is_lost(&error) => return Ok(Err(TranscriptionFailure { code: 500, message: LOST.to_owned() })),
+        head => head.map_err(Unable::of)?,
+    };
+    let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
+    let wish = RecogniserWish { model: params.model.as_deref(), is_local_only: is_local_only(&head) };
+    let chosen = match recognisers.choose_stored(wish) {
+        Ok(chosen) => chosen,
+        // It may be configured again, and is not replaced by another one that nobody asked for.
+        Err(error @ NoRecogniser::Unknown { .. }) => return Err(Unable::elsewhere(error.to_string(), AGAIN)),
+        Err(error) => return Ok(Err(TranscriptionFailure { code: 422, message: error.to_string() })),
+    };
+    let recogniser = chosen.recogniser.get_or_open().map_err(Unable::of)?;
+    recogniser.check_ready().map_err(|error| Unable::of_recogniser(&error))?;
+    Ok(Ok(Ready { head, params, recogniser }))
+}
+
+/// Whether the create was marked as one whose recording must not leave the site.
+fn is_local_only(head: &RecordMeta) -> bool {
+    let metadata = head.metadata.as_ref().and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
+    metadata.is_some_and(|metadata| metadata[LOCAL_MARK] == true)
 }
 
 /// Records that work begins.
@@ -230,12 +295,28 @@ enum Outcome {
     Failed(TranscriptionFailure),
 }
 
-/// This machine lacks something that its administrator can fix.
-struct Unable(String);
+/// A transcription cannot be processed now: this machine lacks something that its administrator can fix, or a recogniser
+/// elsewhere is away.
+struct Unable {
+    words: String,
+    wait: Duration,
+    cause: DeferralCause,
+}
 
 impl Unable {
     fn of(error: impl std::fmt::Display) -> Self {
-        Self(error.to_string())
+        Self { words: error.to_string(), wait: AGAIN, cause: DeferralCause::Machine }
+    }
+
+    fn elsewhere(words: String, wait: Duration) -> Self {
+        Self { words, wait, cause: DeferralCause::Elsewhere }
+    }
+
+    fn of_recogniser(error: &RecogniserError) -> Self {
+        match error {
+            RecogniserError::Down { wait, .. } => Self::elsewhere(error.to_string(), *wait),
+            _ => Self::of(error),
+        }
     }
 }
 
@@ -250,8 +331,10 @@ fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
         TranscribeError::TooLong(_) | TranscribeError::TooManyWords => 422,
         TranscribeError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         TranscribeError::Decode(Io(_) | TimedOut { .. }) | TranscribeError::Stopped => 500,
-        TranscribeError::Recogniser(RecogniserError::Recognition { .. }) => 500,
-        TranscribeError::Decode(ToolMissing { .. }) | TranscribeError::Recogniser(_) => return Err(Unable::of(error)),
+        TranscribeError::Recogniser(RecogniserError::Recognition { .. } | RecogniserError::Cancelled) => 500,
+        TranscribeError::Recogniser(RecogniserError::Refused { .. }) => 422,
+        TranscribeError::Recogniser(error) => return Err(Unable::of_recogniser(error)),
+        TranscribeError::Decode(ToolMissing { .. }) => return Err(Unable::of(error)),
     };
     Ok(TranscriptionFailure { code, message: error.to_string() })
 }

@@ -4,6 +4,7 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::domain::zone::Zone;
 use crate::server::http::routes::ServiceState;
 use crate::server::recognition::lazy::Readiness;
+use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
 use crate::server::status_page::statistics;
 use crate::server::status_page::statistics::{RecentRecord, TranscriptionCounts};
 use crate::wire::record::Status;
@@ -19,7 +20,7 @@ pub struct View {
     up: String,
     counts: TranscriptionCounts,
     disk: Disk,
-    recogniser: Recogniser,
+    recognisers: Vec<Recogniser>,
     calls: usize,
     /// The number of transcriptions of all keys that were set aside.
     set_aside: usize,
@@ -93,7 +94,7 @@ impl View {
             up: span(clock.uptime().since(service.born)),
             counts: service.statistics.get(store, &service.door.owners(), clock),
             disk: disk(service),
-            recogniser: recogniser(service.recogniser.readiness()),
+            recognisers: recognisers(&service.recognisers),
             calls: service.pending_deliveries.count(store),
             set_aside,
             own: owner.map(|owner| own(service, &owner, now)).transpose()?,
@@ -114,9 +115,13 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
         ("Done", "done", Status::Done, counts.done),
     ];
     let group = |(title, class, status, count): (&'static str, &'static str, Status, usize)| {
+        let is_queued = status == Status::Queued;
         let rows: Vec<Row> = statistics::newest_records(store, owner, status, SHOWN)?
             .into_iter()
-            .map(|seen| row(seen, now, service.shown))
+            .map(|seen| {
+                let waits = if is_queued { store.index().why_deferred(seen.id) } else { None };
+                row(seen, waits, now, service.shown)
+            })
             .collect();
         let more = count.saturating_sub(rows.len());
         Ok(Group { title, class, rows, more })
@@ -125,16 +130,18 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
     let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
     let set_aside = statistics::set_aside_records(store, owner, SHOWN)?
         .into_iter()
-        .map(|seen| row(seen, now, service.shown))
+        .map(|seen| row(seen, None, now, service.shown))
         .collect();
     let name = service.door.name_of(owner).map(|name| name.to_string());
     Ok(Own { name, counts, groups, set_aside })
 }
 
-fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> Row {
+/// `waits` says why it could not be processed yet.
+fn row(RecentRecord { id, head }: RecentRecord, waits: Option<String>, now: Timestamp, shown: Zone) -> Row {
     let at = head.ended.as_ref().map_or(head.created, |ended| ended.at);
     let verb = if head.ended.is_some() { "ended" } else { "created" };
     let failure = head.ended.and_then(|ended| ended.failure);
+    let failure = failure.map(|failure| format!("{}: {}", failure.code, failure.message));
     Row {
         id: id.to_string(),
         name: without_bidi_marks(
@@ -144,7 +151,7 @@ fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> 
         when: format!("{verb} {} ago", span(now.duration_since(at))),
         at: timestamps::format(at),
         shown: shown.format_second(at),
-        trouble: failure.map(|failure| format!("{}: {}", failure.code, failure.message)),
+        trouble: failure.or(waits),
         pending_deliveries: head.calls.iter().any(|call| call.due.is_some()),
     }
 }
@@ -160,14 +167,27 @@ fn disk(service: &ServiceState) -> Disk {
     }
 }
 
+/// Returns the default recogniser first. What is built in is not shown where it was never needed.
+fn recognisers(all: &Recognisers) -> Vec<Recogniser> {
+    let readiness = |one: &NamedRecogniser| (one.name.clone(), one.recogniser.readiness());
+    let mut all = all.iter().map(readiness);
+    let first = all.next().map(|(_, readiness)| recogniser(readiness));
+    let is_shown = |(name, readiness): &(String, Readiness)| name != BUILT_IN || *readiness != Readiness::Untried;
+    first.into_iter().chain(all.filter(is_shown).map(|(_, readiness)| recogniser(readiness))).collect()
+}
+
 fn recogniser(readiness: Readiness) -> Recogniser {
     let (name, state, words) = match readiness {
+        Readiness::Ready { name, languages } if languages.is_empty() => {
+            (name, "ready", "ready, any language".to_owned())
+        }
         Readiness::Ready { name, languages } => (name, "ready", format!("ready, language {}", languages.join(", "))),
-        Readiness::Opening => ("Recogniser", "waits", "is being loaded".to_owned()),
-        Readiness::Untried => ("Recogniser", "waits", "is loaded with the first transcription".to_owned()),
-        Readiness::Missing(words) => ("Recogniser", "missing", words),
+        Readiness::Opening => ("Recogniser".to_owned(), "waits", "is being loaded".to_owned()),
+        Readiness::Untried => ("Recogniser".to_owned(), "waits", "is loaded with the first transcription".to_owned()),
+        Readiness::Missing(words) => ("Recogniser".to_owned(), "missing", words),
+        Readiness::Down { name, words } => (name, "missing", words),
     };
-    Recogniser { name: name.to_owned(), state, words }
+    Recogniser { name, state, words }
 }
 
 /// Formats the two largest units: `3 d 4 h`, `12 min 5 s`, `0 s`.

@@ -33,6 +33,8 @@ pub struct TranscriptionIndex {
     suspects: BTreeMap<Timestamp, Suspect>,
     /// Transcriptions that were tried without success, and are not tried again before their time.
     deferred: BTreeMap<Timestamp, Deferred>,
+    /// Why transcriptions were deferred, until they are processed or gone.
+    deferral_reasons: BTreeMap<Timestamp, String>,
     /// Transcriptions in progress: their audio is fetched, or they are recognised.
     busy: HashSet<Timestamp>,
     /// The suspect that is in progress.
@@ -56,6 +58,16 @@ struct Deferred {
     owner: Hash,
     queue: QueueKind,
     until: Uptime,
+    cause: DeferralCause,
+}
+
+/// Why a transcription is deferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeferralCause {
+    /// This machine lacks something for it, and so probably for others of its owner.
+    Machine,
+    /// What it needs elsewhere is away. Others of its owner may need something else.
+    Elsewhere,
 }
 
 /// With this many deferred transcriptions, an owner's other ones are not tried: a queue of thousands is not tried again
@@ -205,7 +217,10 @@ impl TranscriptionIndex {
     }
 
     fn count_deferred(&self, owner: &Hash, queue: QueueKind) -> usize {
-        self.deferred.values().filter(|deferred| deferred.owner == *owner && deferred.queue == queue).count()
+        let counts = |deferred: &&Deferred| {
+            deferred.owner == *owner && deferred.queue == queue && deferred.cause == DeferralCause::Machine
+        };
+        self.deferred.values().filter(counts).count()
     }
 
     /// Takes out a transcription that waits, because it is about to end. Returns where it waited; `None` if it is in
@@ -308,10 +323,20 @@ impl TranscriptionIndex {
 
     /// As [`TranscriptionIndex::requeue`], for a transcription that this machine could not process: it is not tried
     /// again before `until`.
-    pub fn defer(&mut self, created: Timestamp, queue: QueueKind, until: Uptime) {
+    pub fn defer(&mut self, created: Timestamp, queue: QueueKind, until: Uptime, cause: DeferralCause) {
         if let Some(owner) = self.stop_work(created) {
-            self.deferred.insert(created, Deferred { owner, queue, until });
+            self.deferred.insert(created, Deferred { owner, queue, until, cause });
         }
+    }
+
+    /// Notes why a transcription was deferred.
+    pub fn note_deferral(&mut self, created: Timestamp, reason: String) {
+        self.deferral_reasons.insert(created, reason);
+    }
+
+    /// Returns why a transcription waits that could not be processed when it was tried.
+    pub fn why_deferred(&self, id: Uuid) -> Option<String> {
+        self.deferral_reasons.get(self.by_id.get(&id)?).cloned()
     }
 
     /// Puts deferred transcriptions that are due back into the queue. Returns when the next one is due.
@@ -336,6 +361,7 @@ impl TranscriptionIndex {
 
     pub fn end(&mut self, created: Timestamp, head: &RecordMeta, bytes: u64) {
         self.finish_work(created);
+        self.deferral_reasons.remove(&created);
         if head.set_aside {
             self.set_aside.insert(created);
         }
@@ -356,6 +382,7 @@ impl TranscriptionIndex {
         let created = self.by_id.remove(&id)?;
         let entry = self.entries.remove(&created)?;
         self.set_aside.remove(&created);
+        self.deferral_reasons.remove(&created);
         if let Some(ended) = entry.ended {
             self.ended.remove(&(ended, created));
         }

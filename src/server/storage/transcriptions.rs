@@ -22,7 +22,7 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
 pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateOrder};
 use crate::server::storage::files;
-use crate::server::storage::index::{IndexEntry, QueueKind, TranscriptionIndex};
+use crate::server::storage::index::{DeferralCause, IndexEntry, QueueKind, TranscriptionIndex};
 use crate::server::storage::kill_count::{Kills, MOST, Starts, TranscriptionWork, Underway};
 use crate::server::storage::log::group_commit::GroupCommit;
 use crate::server::storage::log::ledger::TranscriptionLog;
@@ -226,10 +226,24 @@ impl TranscriptionStore {
     /// As [`TranscriptionStore::requeue`], for a transcription that this machine could not process: it is not tried
     /// again before `span` has passed, and holds no place until then.
     pub fn defer(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
+        self.defer_because(taken, waits, span, (DeferralCause::Machine, None));
+    }
+
+    /// As [`TranscriptionStore::defer`], for this cause, and with the reason that people see.
+    pub fn defer_because(
+        &self,
+        taken: &TakenTranscription,
+        waits: QueueKind,
+        span: Duration,
+        (cause, reason): (DeferralCause, Option<String>),
+    ) {
         let until = self.clock.uptime().after(span);
         let mut index = self.index();
         self.in_progress().remove(&taken.id);
-        index.defer(taken.created, waits, until);
+        index.defer(taken.created, waits, until, cause);
+        if let Some(reason) = reason {
+            index.note_deferral(taken.created, reason);
+        }
         drop(index);
         self.wake_workers();
         self.ends.notify_waiters();

@@ -68,6 +68,8 @@ fn paths(keys: &[ConfigKey], path: &str, found: &mut Vec<String>) {
             Holds::Table(keys) | Holds::Tables(keys) | Holds::TableOrTables(keys) | Holds::ValueOrTable(keys) => {
                 paths(keys, &path, found);
             }
+            // Those of [services.NAME] are those of [service].
+            Holds::NamedTables(keys) if path != "services" => paths(keys, path.trim_end_matches('s'), found),
             Holds::Value | Holds::NotYet | Holds::Named | Holds::NamedTables(_) => {}
         }
     }
@@ -87,6 +89,8 @@ struct Settings {
 struct Section {
     header: String,
     path: String,
+    /// What the paths of its settings begin with.
+    of: String,
     keys: &'static [ConfigKey],
 }
 
@@ -129,12 +133,12 @@ impl Settings {
         for text in [words, self.detail(&section.path)].into_iter().flatten() {
             write!(page, "\n{}\n", text.trim()).unwrap();
         }
-        let rows: Vec<String> = section.keys.iter().flat_map(|key| self.rows(&section.path, key)).collect();
+        let rows: Vec<String> = section.keys.iter().flat_map(|key| self.rows(&section.of, key)).collect();
         if !rows.is_empty() {
             write!(page, "\n| setting | type | default | meaning |\n|---|---|---|---|\n{}", rows.concat()).unwrap();
         }
         for key in section.keys.iter().filter(|key| is_value(key)) {
-            let path = join(&section.path, key.name);
+            let path = join(&section.of, key.name);
             if let Some(text) = self.detail(&path) {
                 write!(page, "\n### `{path}`\n\n{}\n", text.trim()).unwrap();
             }
@@ -186,7 +190,8 @@ fn meaning(words: &str, default: Option<&Value>) -> (String, String) {
 
 /// The tables in the order of the file.
 fn sections() -> Vec<Section> {
-    let mut found = vec![Section { header: "Top level".to_owned(), path: String::new(), keys: FILE }];
+    let mut found =
+        vec![Section { header: "Top level".to_owned(), path: String::new(), of: String::new(), keys: FILE }];
     tables(FILE, "", &mut found);
     found
 }
@@ -198,10 +203,15 @@ fn tables(keys: &'static [ConfigKey], path: &str, found: &mut Vec<Section>) {
             Holds::Table(inner) => (format!("`[{path}]`"), inner),
             Holds::Tables(inner) => (format!("`[[{path}]]`"), inner),
             Holds::TableOrTables(inner) => (format!("`[{path}]` or `[[{path}]]`"), inner),
+            Holds::NamedTables(inner) if path != "services" => {
+                let of = path.trim_end_matches('s').to_owned();
+                found.push(Section { header: format!("`[{path}.NAME]`"), path, of, keys: inner });
+                continue;
+            }
             Holds::NamedTables(_) | Holds::Named => (format!("`[{path}.NAME]`"), &[]),
             Holds::Value | Holds::ValueOrTable(_) | Holds::NotYet => continue,
         };
-        found.push(Section { header, path: path.clone(), keys: inner });
+        found.push(Section { header, path: path.clone(), of: path.clone(), keys: inner });
         tables(inner, &path, found);
     }
 }

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod connections;
+mod engines;
 mod fairness;
 mod fetch;
 mod fuzz_seeds;

@@ -335,7 +335,14 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     });
     let (recogniser, clock) = (Arc::new(recogniser), Arc::new(SystemClock));
     let (shapes, length_limit) = (Shapes::default(), LONGEST);
-    let worker = Arc::new(Worker { store: Arc::clone(&store), recogniser, clock, shapes, length_limit });
+    let worker = Arc::new(Worker {
+        store: Arc::clone(&store),
+        recognisers: Arc::new(recogniser.into()),
+        clock,
+        shapes,
+        length_limit,
+        kept: Default::default(),
+    });
     let working = runtime.spawn(Recognition { worker, places: 1, slice: SLICE }.run());
     crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
     working.abort();

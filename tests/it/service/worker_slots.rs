@@ -116,7 +116,14 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
         Err(RecogniserError::Recognition { seconds: 0.0 })
     }));
     let (shapes, length_limit) = (Shapes::default(), LONGEST);
-    let worker = Worker { store: Arc::clone(&store), recogniser, clock: Arc::clone(&clock) as _, shapes, length_limit };
+    let worker = Worker {
+        store: Arc::clone(&store),
+        recognisers: Arc::new(recogniser.into()),
+        clock: Arc::clone(&clock) as _,
+        shapes,
+        length_limit,
+        kept: Default::default(),
+    };
     let working = tokio::spawn(Recognition { worker: Arc::new(worker), places: 1, slice: SLICE }.run());
     let count = || tries.load(Ordering::SeqCst);
     grows_to("some are tried, one after the other", MOST_RESTING, count).await;

@@ -1,0 +1,497 @@
+//! Sends chunks to an engine, as many at once as it is configured for. What fails for a passing reason is sent again;
+//! an engine that goes on failing is left alone for a while, and transcriptions wait for it.
+
+use super::answer::{self, AnsweredChunk};
+use super::faults::{AnswerHead, ChunkFailures, EngineFailure};
+use super::request::{self, EngineForm, EngineProtocol, EngineQuestion};
+use super::spread::SpokenSpan;
+use crate::backpressure::backoff::Growth;
+use crate::backpressure::circuit_breaker::{CircuitBreaker, CircuitState};
+use crate::backpressure::retry::{RequestRetries, retry};
+use crate::backpressure::retry_after;
+use crate::clock::Clock;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::retry::RetryPolicy;
+use crate::domain::time_span::time_span;
+use crate::media::decode::SAMPLE_RATE;
+use crate::media::speech::SpeechSearch;
+use crate::media::speech_segments::CutRule;
+use crate::server::recognition::recogniser::{
+    LearntVocabulary, LearntWord, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
+};
+use crate::tls::trust::{self, Authorities};
+use crate::wire::address::PlainHttp;
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::multipart::{Form, Part};
+use reqwest::{Body, Response, Url};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// The key of an engine. Its `Debug` output does not contain the key.
+#[derive(Clone)]
+pub struct EngineKey(String);
+
+impl EngineKey {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for EngineKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// The settings of an engine.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Its name in the configuration.
+    pub name: String,
+    pub protocol: EngineProtocol,
+    /// http or https; paths are appended to it.
+    pub url: Url,
+    /// The name of the model that is asked for.
+    pub model: Option<String>,
+    pub key: Option<EngineKey>,
+    pub plain_http: PlainHttp,
+    pub authorities: Authorities,
+    /// Codes of the languages that it recognises; empty for any.
+    pub languages: Vec<&'static str>,
+    /// How many requests it gets at once, at least 1.
+    pub concurrency: usize,
+    /// The longest chunk.
+    pub chunk: Duration,
+    pub limits: EngineLimits,
+}
+
+/// How long is waited for an engine, and how often it is tried.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineLimits {
+    /// How long a request may take, beside the time for its sound.
+    pub timeout: Duration,
+    /// How many seconds a request may take for each second of its sound.
+    pub timeout_factor: f64,
+    /// How often a request is sent again at once.
+    pub retries: RequestRetries,
+    /// How long an engine that goes on failing is left alone.
+    pub outage: RetryPolicy,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            timeout: seconds(120),
+            timeout_factor: 2.0,
+            retries: RequestRetries {
+                count: 4,
+                growth: Growth::doubling(seconds(1), seconds(20)),
+                jitter: (0.5, 1.5),
+                within: seconds(60),
+            },
+            outage: RetryPolicy { attempts: 1, first: seconds(5), max: seconds(300) },
+        }
+    }
+}
+
+impl EngineLimits {
+    /// Limits each wait before another attempt to `span`.
+    #[must_use]
+    pub fn with_waits_up_to(mut self, span: Duration) -> Self {
+        let growth = &mut self.retries.growth;
+        (growth.first, growth.max) = (growth.first.min(span), growth.max.min(span));
+        (self.outage.first, self.outage.max) = (self.outage.first.min(span), self.outage.max.min(span));
+        self
+    }
+}
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The most bytes that are read of a transcript: an hour of tokens takes a hundredth.
+const TRANSCRIPT: usize = 64 << 20;
+
+/// The most bytes that are read of a refusal.
+const REFUSAL: usize = 64 << 10;
+
+/// How long a transcription waits while another one tries whether an outage is over.
+const TRIAL: Duration = Duration::from_secs(5);
+
+/// Recognises speech with an engine elsewhere.
+pub struct OpenAiRecogniser {
+    options: EngineOptions,
+    client: reqwest::Client,
+    /// The address that chunks are sent to.
+    address: Url,
+    /// The value of the header with the key.
+    bearer: Option<HeaderValue>,
+    at_once: Semaphore,
+    health: Mutex<EngineHealth>,
+    /// Set once the engine has refused answers with words, and has given one without.
+    gives_text_alone: AtomicBool,
+    clock: Arc<dyn Clock>,
+}
+
+/// What is known of the state of an engine.
+struct EngineHealth {
+    breaker: CircuitBreaker,
+    /// Whether a chunk is being sent to see whether an outage is over.
+    has_trial: bool,
+    failures: ChunkFailures,
+}
+
+impl OpenAiRecogniser {
+    /// Makes the client of an engine. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`RecogniserError::Unusable`]: the settings, or the certificates of this machine, have to be corrected.
+    pub fn open(options: EngineOptions, clock: Arc<dyn Clock>) -> Result<Self, RecogniserError> {
+        let unusable = |reason: String| RecogniserError::Unusable { name: options.name.clone(), reason };
+        let client = client(&options).map_err(|error| unusable(deepest(error)))?;
+        let bearer = options.key.as_ref().map(|key| bearer(key).ok_or("its `key` is no text that a header can have"));
+        let bearer = bearer.transpose().map_err(|why| unusable(why.to_owned()))?;
+        let mut address = options.url.clone();
+        address.set_path(&format!("{}{}", options.url.path().trim_end_matches('/'), options.protocol.path()));
+        let breaker = CircuitBreaker::new(options.limits.outage);
+        Ok(Self {
+            client,
+            address,
+            bearer,
+            at_once: Semaphore::new(options.concurrency.max(1)),
+            health: Mutex::new(EngineHealth { breaker, has_trial: false, failures: ChunkFailures::default() }),
+            gives_text_alone: AtomicBool::new(false),
+            options,
+            clock,
+        })
+    }
+
+    /// Recognises a chunk, as the only one in its place.
+    async fn recognise_in_place(&self, chunk: &SpeechChunk<'_>) -> Result<RecognisedChunk, RecogniserError> {
+        // The semaphore is never closed.
+        let _place = self.at_once.acquire().await;
+        let _trial = self.admit()?;
+        let sent = SentChunk::new(chunk, self.options.languages.as_slice());
+        let answered = self.ask(&sent).await.map_err(|failure| failure.without(self.secret()));
+        self.conclude(&sent, answered)
+    }
+
+    /// Asks for words, and for the text alone if the engine refuses that form.
+    async fn ask(&self, sent: &SentChunk<'_>) -> Result<RecognisedChunk, EngineFailure> {
+        if self.gives_text_alone.load(Ordering::Relaxed) {
+            return self.ask_for(sent, EngineForm::Json).await;
+        }
+        match self.ask_for(sent, EngineForm::Verbose).await {
+            Err(EngineFailure::Form(words)) => match self.ask_for(sent, EngineForm::Json).await {
+                Ok(read) => {
+                    tracing::warn!(
+                        recogniser = self.options.name,
+                        words,
+                        "the engine refuses `verbose_json`: it is asked for the text alone, and the times of words are estimated"
+                    );
+                    self.gives_text_alone.store(true, Ordering::Relaxed);
+                    Ok(read)
+                }
+                // The form was not the reason.
+                Err(EngineFailure::Refused(_) | EngineFailure::Form(_)) => Err(EngineFailure::Refused(words)),
+                failed => failed,
+            },
+            answered => answered,
+        }
+    }
+
+    async fn ask_for(&self, sent: &SentChunk<'_>, form: EngineForm) -> Result<RecognisedChunk, EngineFailure> {
+        let waiting = |failure: &EngineFailure| {
+            tracing::debug!(recogniser = self.options.name, failure = ?failure.clone().without(self.secret()), "a chunk is sent again");
+        };
+        let attempt = || self.send_in_time(sent, form);
+        retry(&*self.clock, self.options.limits.retries, EngineFailure::again, waiting, attempt).await
+    }
+
+    async fn send_in_time(&self, sent: &SentChunk<'_>, form: EngineForm) -> Result<RecognisedChunk, EngineFailure> {
+        let EngineLimits { timeout, timeout_factor, .. } = self.options.limits;
+        let limit = timeout.saturating_add(Duration::from_secs_f64((sent.seconds * timeout_factor).clamp(0.0, 1e6)));
+        tokio::select! {
+            answered = self.send(sent, form) => answered,
+            () = self.clock.sleep(limit) => Err(EngineFailure::timed_out(&time_span(limit), self.clock.now())),
+        }
+    }
+
+    async fn send(&self, sent: &SentChunk<'_>, form: EngineForm) -> Result<RecognisedChunk, EngineFailure> {
+        let EngineOptions { protocol, ref model, .. } = self.options;
+        let question =
+            EngineQuestion { protocol, form, model: model.as_deref(), language: sent.language, prompt: &sent.prompt };
+        let part = Part::stream_with_length(Body::from(sent.wav.clone()), sent.wav.len() as u64).file_name("chunk.wav");
+        let unanswered = |error| self.unanswered(error);
+        let part = part.mime_str("audio/wav").map_err(unanswered)?;
+        let fields = question.fields().into_iter().fold(Form::new(), |form, (name, value)| form.text(name, value));
+        let mut request = self.client.post(self.address.clone()).multipart(fields.part("file", part));
+        if let Some(bearer) = &self.bearer {
+            request = request.header(AUTHORIZATION, bearer);
+        }
+        let response = request.send().await.map_err(unanswered)?;
+        let now = self.clock.now();
+        if !response.status().is_success() {
+            let status = response.status().as_u16();
+            let head = AnswerHead { status, retry_after: self.retry_after(response.headers()) };
+            // A refusal without a body is one all the same.
+            let body = read_body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
+            return Err(EngineFailure::of_status(head, &body, protocol, form, now));
+        }
+        let body = read_body(response, TRANSCRIPT).await.map_err(unanswered)?;
+        let body = body.ok_or_else(|| EngineFailure::unreadable("it is larger than 64 MiB", now))?;
+        let answered = AnsweredChunk { protocol, seconds: sent.seconds, speech: sent.speech() };
+        answer::read(&body, answered).map_err(|why| EngineFailure::unreadable(&why, now))
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> EngineFailure {
+        let nothing_sent = error.is_connect();
+        let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
+        let what = if nothing_sent { "the engine could not be reached" } else { "the engine closed the connection" };
+        EngineFailure::unanswered(format!("{what}: {why}"), nothing_sent, self.clock.now())
+    }
+
+    fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
+        let text = |name| headers.get(name)?.to_str().ok();
+        let answered = text(DATE).and_then(retry_after::http_date).unwrap_or_else(|| self.clock.now());
+        retry_after::parsed(text(RETRY_AFTER)?, answered)
+    }
+
+    fn secret(&self) -> &str {
+        self.options.key.as_ref().map_or("", |key| &key.0)
+    }
+
+    fn health(&self) -> MutexGuard<'_, EngineHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks whether a chunk may be sent now. During an outage one is, from time to time: the returned value then holds
+    /// the trial.
+    fn admit(&self) -> Result<Option<Trial<'_>>, RecogniserError> {
+        let now = self.clock.uptime();
+        let mut health = self.health();
+        match health.breaker.state(now) {
+            CircuitState::Closed | CircuitState::Refused => Ok(None),
+            CircuitState::HalfOpen if !health.has_trial => {
+                health.has_trial = true;
+                Ok(Some(Trial(self)))
+            }
+            CircuitState::HalfOpen => Err(self.down(&health, TRIAL)),
+            CircuitState::Open(until) => Err(self.down(&health, until.since(now))),
+        }
+    }
+
+    fn down(&self, health: &EngineHealth, wait: Duration) -> RecogniserError {
+        let outage = health.breaker.outage(self.clock.uptime());
+        let reason = outage.map_or_else(String::new, |(fault, _)| fault.words.clone());
+        RecogniserError::Down { name: self.options.name.clone(), reason, wait }
+    }
+
+    /// Records what came of a chunk, and says what that means for its transcription.
+    fn conclude(
+        &self,
+        sent: &SentChunk<'_>,
+        answered: Result<RecognisedChunk, EngineFailure>,
+    ) -> Result<RecognisedChunk, RecogniserError> {
+        let refused = |reason| Err(RecogniserError::Refused { name: self.options.name.clone(), reason });
+        match answered {
+            Ok(read) => {
+                let mut health = self.health();
+                health.failures.succeeded(&sent.hash);
+                if health.breaker.created(self.clock.uptime()) {
+                    tracing::info!(recogniser = self.options.name, "the recogniser can be used again");
+                }
+                Ok(read)
+            }
+            // The engine answers, whatever it says.
+            Err(EngineFailure::Refused(reason) | EngineFailure::Form(reason)) => {
+                self.health().breaker.created(self.clock.uptime());
+                refused(reason)
+            }
+            Err(EngineFailure::Engine { fault, .. }) => self.blame(sent, &fault).map_or_else(refused, Err),
+        }
+    }
+
+    /// Blames a failure on the engine, or on the chunk if others succeed: that is the other value.
+    fn blame(&self, sent: &SentChunk<'_>, fault: &Fault) -> Result<RecogniserError, String> {
+        let now = self.clock.uptime();
+        let mut health = self.health();
+        if fault.kind == FaultKind::Broken && health.failures.failed(sent.hash) {
+            return Err(format!("it fails on this recording, and recognises others: {}", fault.words));
+        }
+        if health.breaker.failed(fault, now, fastrand::f64()) {
+            tracing::warn!(
+                recogniser = self.options.name,
+                words = fault.words,
+                "the recogniser cannot be used; transcriptions wait for it"
+            );
+        }
+        let wait = match health.breaker.state(now) {
+            CircuitState::Open(until) => until.since(now),
+            _ => self.options.limits.outage.first,
+        };
+        let reason = fault.words.clone();
+        Ok(RecogniserError::Down { name: self.options.name.clone(), reason, wait })
+    }
+}
+
+/// A chunk that shows whether an outage is over.
+struct Trial<'r>(&'r OpenAiRecogniser);
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        self.0.health().has_trial = false;
+    }
+}
+
+impl Recogniser for OpenAiRecogniser {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    fn languages(&self) -> &[&'static str] {
+        &self.options.languages
+    }
+
+    fn cut_rule(&self) -> CutRule {
+        CutRule::Chunks(self.options.chunk)
+    }
+
+    fn at_once(&self) -> usize {
+        self.options.concurrency
+    }
+
+    fn check_ready(&self) -> Result<(), RecogniserError> {
+        let now = self.clock.uptime();
+        let health = self.health();
+        match health.breaker.state(now) {
+            CircuitState::Open(until) => Err(self.down(&health, until.since(now))),
+            CircuitState::HalfOpen if health.has_trial => Err(self.down(&health, TRIAL)),
+            CircuitState::Closed | CircuitState::HalfOpen | CircuitState::Refused => Ok(()),
+        }
+    }
+
+    fn recognise_chunk(&self, chunk: &SpeechChunk<'_>) -> Result<RecognisedChunk, RecogniserError> {
+        Handle::current().block_on(async {
+            tokio::select! {
+                biased;
+                () = chunk.cancelled.cancelled() => Err(RecogniserError::Cancelled),
+                recognised = self.recognise_in_place(chunk) => recognised,
+            }
+        })
+    }
+
+    fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
+        let (vocabulary, cancelled) = (Arc::default(), CancellationToken::new());
+        let chunk = SpeechChunk { samples, language: None, vocabulary: &vocabulary, prompt: "", cancelled: &cancelled };
+        let words = self.recognise_chunk(&chunk)?.words.into_iter();
+        Ok(words
+            .map(|word| RecognisedWord {
+                word: word.text.trim().to_owned(),
+                start: word.start,
+                end: word.end,
+                confidence: word.confidence.unwrap_or_default(),
+            })
+            .collect())
+    }
+
+    /// The vocabulary is a part of the prompt, as far as there is room.
+    fn learn(&self, terms: &[Term]) -> Result<LearntVocabulary, RecogniserError> {
+        let mut values: Vec<String> = terms.iter().map(|term| term.value.clone()).collect();
+        let unknown = values.split_off(request::room_for_terms("", &values));
+        let words = values.into_iter().map(|value| LearntWord { value, sounds: Vec::new() }).collect();
+        Ok(LearntVocabulary { words, unknown })
+    }
+}
+
+/// A chunk as it is sent.
+struct SentChunk<'c> {
+    wav: Bytes,
+    hash: [u8; 32],
+    seconds: f64,
+    language: Option<&'c str>,
+    prompt: String,
+    samples: &'c [i16],
+    speech: std::sync::OnceLock<Vec<SpokenSpan>>,
+}
+
+impl<'c> SentChunk<'c> {
+    fn new(chunk: &SpeechChunk<'c>, languages: &[&'static str]) -> Self {
+        let wav = Bytes::from(request::wav(chunk.samples));
+        let terms: Vec<String> = chunk.vocabulary.words.iter().map(|word| word.value.clone()).collect();
+        // An engine of one language need not find out which one it is.
+        let only = if let [only] = languages { Some(*only) } else { None };
+        Self {
+            hash: *blake3::hash(&wav).as_bytes(),
+            seconds: chunk.samples.len() as f64 / f64::from(SAMPLE_RATE),
+            language: chunk.language.or(only),
+            prompt: request::prompt(chunk.prompt, &terms),
+            samples: chunk.samples,
+            speech: std::sync::OnceLock::new(),
+            wav,
+        }
+    }
+
+    /// Returns where it has speech; searched when it is first needed.
+    fn speech(&self) -> &[SpokenSpan] {
+        self.speech.get_or_init(|| {
+            let mut search = SpeechSearch::default();
+            search.push(self.samples);
+            search.finish().spans.into_iter().map(|span| (span.start, span.end)).collect()
+        })
+    }
+}
+
+/// Reads a body; `None` if it has more than `most` bytes.
+async fn read_body(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > most {
+            return Ok(None);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some(body))
+}
+
+fn bearer(key: &EngineKey) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.0)).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Makes a client that follows no redirect: no answer decides where recordings and the key are sent.
+fn client(options: &EngineOptions) -> reqwest::Result<reqwest::Client> {
+    let EngineOptions { url, plain_http, authorities, .. } = options;
+    let builder = || {
+        let builder = reqwest::Client::builder()
+            .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT)
+            .http1_only();
+        let may_use_proxy = plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
+        if may_use_proxy { builder } else { builder.no_proxy() }
+    };
+    // Without certificates on this machine, plain http and the configured authorities are left.
+    authorities.beside(builder()).build().or_else(|error| match url.scheme() == "http" || !authorities.is_empty() {
+        true => authorities.alone(builder()).build(),
+        false => Err(error),
+    })
+}
+
+/// Returns the innermost cause, which is the most useful, without the address.
+fn deepest(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

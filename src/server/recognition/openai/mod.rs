@@ -1,0 +1,10 @@
+//! Recognises speech with an engine elsewhere that is reached over HTTP: one with OpenAI's transcription interface, or
+//! the server of whisper.cpp. `request` says what is sent, `answer` reads what comes back, both pure; `spelling` and
+//! `spread` help it; `faults` says what failures mean; `engine` sends. Start reading at `engine.rs`.
+
+pub mod answer;
+pub mod engine;
+pub mod faults;
+pub mod request;
+mod spelling;
+mod spread;
