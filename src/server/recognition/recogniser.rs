@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// run at once ([`Recogniser::at_once`]), and the others wait.
 pub trait Recogniser: Send + Sync {
     /// Returns its name for people.
+    #[expect(clippy::unnecessary_literal_bound, reason = "recognisers that have a name return their own")]
     fn name(&self) -> &str {
         "a recogniser without a name"
     }

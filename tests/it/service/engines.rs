@@ -137,7 +137,7 @@ fn bursts(seconds: usize) -> Vec<i16> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        if at / 16_000 % 2 == 0 { (state >> 33) as i16 / 8 } else { 0 }
+        if (at / 16_000).is_multiple_of(2) { (state >> 33) as i16 / 8 } else { 0 }
     };
     (0..seconds * 16_000).map(&mut noise).collect()
 }
