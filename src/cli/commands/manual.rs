@@ -35,6 +35,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/captions.md"),
     page!("docs/how-to/changed-files.md"),
     page!("docs/how-to/edited-outputs.md"),
+    page!("docs/how-to/engines.md"),
     page!("docs/how-to/full-disk.md"),
     page!("docs/how-to/hosted-service.md"),
     page!("docs/how-to/jobs.md"),

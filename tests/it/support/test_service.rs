@@ -193,16 +193,16 @@ pub fn speech() -> Vec<u8> {
     std::fs::read(&crate::support::librivox::readings()[0].path).unwrap()
 }
 
-/// Calls `look` until it returns a value; fails after a minute.
+/// Calls `look` until it returns a value; fails after five minutes.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
+    while begun.elapsed() < Duration::from_secs(300) {
         if let Some(found) = look().await {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("in a minute it did not happen that {what}");
+    panic!("in five minutes it did not happen that {what}");
 }
 
 /// Returns the file names in a folder of the data directory.
