@@ -1,4 +1,5 @@
-//! Purchases of which the outcome is not known, and transcriptions that are lost: found in the service's lists.
+//! Purchases of which the outcome is not known, and transcriptions that are lost: found in the service's lists. See
+//! `docs/explanation/guarantees.md`, "Nothing is paid twice".
 
 pub(crate) mod absence;
 pub mod list_scan;

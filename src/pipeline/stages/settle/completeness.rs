@@ -1,5 +1,5 @@
 //! Waits for a quiet file that looks unfinished: a container that promises more than is there, a recording without
-//! its index, a file of holes (design, promise 3, `hold`).
+//! its index, a file of holes (`hold`).
 
 use crate::blocking::blocking;
 use crate::clock::Moment;
