@@ -37,9 +37,6 @@ pub enum Durability {
 }
 
 /// Replaces the content of `path` by `bytes`. After an error, the file is the old or the new one, whole.
-///
-/// # Errors
-/// An error of the file system.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let mut staged = StagedFile::create_in(folder_of(path)?)?;
     staged.write_all(bytes)?;
@@ -47,9 +44,6 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<
 }
 
 /// Creates `path` with `bytes` and syncs it, unless a file has that name. Returns whether it was created.
-///
-/// # Errors
-/// An error of the file system.
 pub fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let mut staged = StagedFile::create_in(folder_of(path)?)?;
     staged.write_all(bytes)?;
@@ -61,9 +55,6 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 }
 
 /// Syncs a file's content, or the names in a folder.
-///
-/// # Errors
-/// An error of the file system.
 pub fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -79,9 +70,6 @@ pub fn folder_of(path: &Path) -> io::Result<&Path> {
 
 /// Removes temporary files of processes that died, and returns how many there were. No process may be working in the
 /// folder. A missing folder contains none.
-///
-/// # Errors
-/// An error of the file system.
 pub fn sweep(folder: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -104,26 +92,17 @@ pub struct StagedFile(NamedTempFile);
 
 impl StagedFile {
     /// Creates a file under a random name that begins with [`TEMPORARY`].
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn create_in(folder: &Path) -> io::Result<Self> {
         Self::with_prefix(folder, TEMPORARY)
     }
 
     /// Creates a file under a random name that begins with `prefix`.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn with_prefix(folder: &Path, prefix: &str) -> io::Result<Self> {
         tempfile::Builder::new().prefix(prefix).tempfile_in(folder).map(Self)
     }
 
     /// Creates a file under a fixed temporary name, and overwrites what a dead process left there. For folders that are
     /// never swept. Only one process at a time may use the name.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn create_as(temporary: &Path) -> io::Result<Self> {
         let name = temporary.file_name().unwrap_or_default();
         let mut options = OpenOptions::new();
@@ -145,9 +124,6 @@ impl StagedFile {
     }
 
     /// Ends writing, and syncs the content if the durability requires it.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn finish(self, durability: Durability) -> io::Result<FinishedFile> {
         if durability != Durability::Unsynced {
             self.0.as_file().sync_all()?;
@@ -176,9 +152,6 @@ pub struct FinishedFile {
 
 impl FinishedFile {
     /// Renames the file to `path`, which must be in the same folder. An existing file is replaced.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn rename(self, path: &Path) -> io::Result<RenamedFile> {
         self.file.persist(path)?;
         Ok(RenamedFile { path: path.to_owned(), durability: self.durability })

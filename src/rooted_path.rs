@@ -161,9 +161,6 @@ impl RootedPath {
 }
 
 /// Returns the names in an open folder, without `.` and `..`.
-///
-/// # Errors
-/// An error of the system.
 pub fn names(folder: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
     let entries = rustix::fs::Dir::read_from(folder)?;
     let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| match entry {
@@ -186,9 +183,6 @@ pub struct Root {
 
 impl Root {
     /// Opens a root; links in its path are followed.
-    ///
-    /// # Errors
-    /// An error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         // A relative path may be empty, which means the current folder.
         let path_or_dot = if path.as_os_str().is_empty() { Path::new(".") } else { path };

@@ -62,11 +62,8 @@ pub enum Observation<'a> {
         took: Duration,
         audio: Duration,
     },
-    /// A request failed.
     Failed(&'a Fault),
-    /// An upload failed.
     UploadFailed(&'a Fault),
-    /// A create failed.
     CreateFailed {
         fault: &'a Fault,
         /// The number of running transcriptions, including this one.

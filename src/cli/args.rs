@@ -150,7 +150,6 @@ impl Command {
     }
 }
 
-/// `scribed pause`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {
     /// Only for this source
@@ -161,7 +160,6 @@ pub struct PauseArgs {
     pub span: Option<Duration>,
 }
 
-/// `scribed resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// Only for this source
@@ -169,7 +167,6 @@ pub struct ResumeArgs {
     pub source: Option<String>,
 }
 
-/// `scribed drain`.
 #[derive(Debug, Args)]
 pub struct DrainArgs {
     /// How long to wait; what has not ended by then continues by itself
@@ -177,7 +174,6 @@ pub struct DrainArgs {
     pub patience: Duration,
 }
 
-/// `scribed harvest`.
 #[derive(Debug, Args)]
 pub struct HarvestArgs {
     /// Folder for the files, created if it does not exist. Files that are in it are not downloaded again
@@ -215,7 +211,6 @@ pub struct HarvestArgs {
     pub patience: Duration,
 }
 
-/// `scribed reconcile`.
 #[derive(Debug, Args)]
 pub struct ReconcileArgs {
     /// Only this service; otherwise all in jobs.toml
@@ -241,7 +236,6 @@ pub enum ListArg {
     All,
 }
 
-/// `scribed serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// A command to carry out instead of serving
@@ -256,7 +250,6 @@ pub enum ServeCommand {
     ImportLive(ImportLiveArgs),
 }
 
-/// `scribed serve import-live`.
 #[derive(Debug, Args)]
 pub struct ImportLiveArgs {
     /// File with the records, as the service's list of live transcriptions shows them
@@ -267,7 +260,6 @@ pub struct ImportLiveArgs {
     pub key: String,
 }
 
-/// `scribed run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Set a damaged queue aside and rebuild it from the folders and the services' lists
@@ -275,7 +267,6 @@ pub struct RunArgs {
     pub rebuild: bool,
 }
 
-/// `scribed once`.
 #[derive(Debug, Args)]
 pub struct OnceArgs {
     /// How long to wait for a service that does not answer, or for a job that only time helps
@@ -296,7 +287,6 @@ pub struct OnceArgs {
     pub only: Vec<String>,
 }
 
-/// `scribed status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// One line for monitoring: OK, WARNING or CRITICAL, with reasons, and the exit codes of a Nagios plugin: 0 ok,
@@ -313,7 +303,6 @@ pub struct StatusArgs {
     pub max_wait: Option<Duration>,
 }
 
-/// `scribed acknowledge`.
 #[derive(Debug, Args)]
 pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
@@ -340,7 +329,6 @@ pub struct AcknowledgeArgs {
     pub kind: Option<String>,
 }
 
-/// `scribed jobs`.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
     /// Only jobs at this stage (found, settled, probed, uploaded, submitting, submitted, fetched,
@@ -373,7 +361,6 @@ pub struct JobsArgs {
     pub csv: bool,
 }
 
-/// `scribed show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Job number, path of the recording, or the name in `scribed jobs`
@@ -381,7 +368,6 @@ pub struct ShowArgs {
     pub job: PathBuf,
 }
 
-/// `scribed explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Path of a file, or the name in `scribed jobs`
@@ -389,7 +375,6 @@ pub struct ExplainArgs {
     pub path: PathBuf,
 }
 
-/// `scribed plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
     /// Show the request for this file, and where each part of it comes from
@@ -406,7 +391,6 @@ pub struct PlanArgs {
     pub save: Option<PathBuf>,
 }
 
-/// `scribed add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// Files below a source's folder, or addresses (http, https) that the service can fetch
@@ -434,7 +418,6 @@ fn channels(text: &str) -> Result<u64, String> {
     cells::channels(text)
 }
 
-/// `scribed retry`.
 #[derive(Debug, Args)]
 pub struct RetryArgs {
     /// Job numbers, or paths of recordings
@@ -472,7 +455,6 @@ pub struct RetryArgs {
     pub pay_again: bool,
 }
 
-/// `scribed bump`.
 #[derive(Debug, Args)]
 pub struct BumpArgs {
     /// Job numbers, or paths of recordings; the first one is processed first
@@ -480,7 +462,6 @@ pub struct BumpArgs {
     pub jobs: Vec<PathBuf>,
 }
 
-/// `scribed cancel`.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
     /// Job numbers, or paths of recordings
@@ -491,7 +472,6 @@ pub struct CancelArgs {
     pub delete: bool,
 }
 
-/// `scribed forget`.
 #[derive(Debug, Args)]
 pub struct ForgetArgs {
     /// Job numbers, or paths of recordings
@@ -511,7 +491,6 @@ pub struct ForgetArgs {
     pub dry_run: bool,
 }
 
-/// `scribed verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// Only these jobs: job numbers, or paths of recordings
@@ -525,7 +504,6 @@ pub struct VerifyArgs {
     pub source: Option<String>,
 }
 
-/// `scribed render`.
 #[derive(Debug, Args)]
 pub struct RenderArgs {
     /// Only these jobs: job numbers, or paths of recordings
@@ -548,7 +526,6 @@ pub struct RenderArgs {
     pub restore: bool,
 }
 
-/// `scribed accept`.
 #[derive(Debug, Args)]
 pub struct AcceptArgs {
     /// Files: txt, srt, vtt, ass, ttml or json
@@ -562,7 +539,6 @@ pub struct AcceptArgs {
     pub undo: bool,
 }
 
-/// `scribed cost`.
 #[derive(Debug, Args)]
 pub struct CostArgs {
     /// How to group the sums; days and months are in `budget.timezone`
@@ -579,7 +555,6 @@ pub struct CostArgs {
     pub csv: bool,
 }
 
-/// `scribed captions`.
 #[derive(Debug, Args)]
 pub struct CaptionsArgs {
     /// What to do with the files
@@ -608,7 +583,6 @@ pub struct CaptionRuleArgs {
     pub language: Option<String>,
 }
 
-/// `scribed captions check`.
 #[derive(Debug, Args)]
 pub struct CaptionsCheckArgs {
     /// SubRip, WebVTT, ASS or TTML files
@@ -619,7 +593,6 @@ pub struct CaptionsCheckArgs {
     pub rules: CaptionRuleArgs,
 }
 
-/// `scribed captions fix`.
 #[derive(Debug, Args)]
 pub struct CaptionsFixArgs {
     /// SubRip or WebVTT files; ASS and TTML with --output FILE.srt or FILE.vtt
@@ -636,7 +609,6 @@ pub struct CaptionsFixArgs {
     pub in_place: bool,
 }
 
-/// `scribed init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// Write every setting with its default and meaning as jobs.toml, and nothing else
@@ -644,7 +616,6 @@ pub struct Init {
     pub full: bool,
 }
 
-/// `scribed manual`.
 #[derive(Debug, Args)]
 pub struct ManualArgs {
     /// The page to print; without it, the list of topics
@@ -652,7 +623,6 @@ pub struct ManualArgs {
     pub topic: Option<String>,
 }
 
-/// `scribed completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell
@@ -660,7 +630,6 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// `scribed man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Write one page for each command into this folder
@@ -668,7 +637,6 @@ pub struct ManArgs {
     pub to: Option<PathBuf>,
 }
 
-/// `scribed state`.
 #[derive(Debug, Args)]
 pub struct StateArgs {
     /// What to do
@@ -686,7 +654,6 @@ pub enum StateCommand {
     Import(StateFileArgs),
 }
 
-/// `scribed state export` and `scribed state import`.
 #[derive(Debug, Args)]
 pub struct StateFileArgs {
     /// The file
@@ -694,7 +661,6 @@ pub struct StateFileArgs {
     pub file: PathBuf,
 }
 
-/// `scribed upgrade`.
 #[derive(Debug, Args)]
 pub struct UpgradeArgs {
     /// JSON files, each with parameters or a result; without any, standard input

@@ -49,7 +49,6 @@ pub struct Config {
     /// The services by name; never empty. If the file does not configure [`ServiceName::DEFAULT`], that is the embedded
     /// service, and is present only if a source uses it or there is no other.
     pub services: BTreeMap<ServiceName, ServiceConfig>,
-    /// The budgets.
     pub budget: Budget,
     /// The time zone of budgets' days and months, and of what was spent.
     pub zone: Zone,
@@ -462,7 +461,6 @@ pub enum BucketReach {
 pub enum BucketAccess {
     /// None: requests are not signed.
     Nobody,
-    /// A key.
     Key {
         id: Secret,
         /// The signing key; empty if it was not read.

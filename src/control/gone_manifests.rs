@@ -14,9 +14,6 @@ const PAGE: usize = 1_000;
 
 /// Returns the manifests that were read before and are gone, as long as the queue has a job of their rows that was
 /// neither forgotten nor acknowledged. Jobs are read only if a manifest is gone.
-///
-/// # Errors
-/// Errors of the store.
 pub(super) async fn gone_manifests(handler: &CommandHandler) -> Result<Vec<JobKey>, StoreError> {
     let mut available: Vec<Arc<Mount>> = Vec::new();
     for mount in handler.mounts.values().filter(|mount| mount.source().reads_manifests()) {

@@ -21,9 +21,6 @@ use std::time::Duration;
 const LOOP_TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Collects all facts.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
     let facts = facts(handler, waiting(handler).await?).await?;
     let pass = handler.running.as_ref().filter(|running| running.orders.is_none());
@@ -31,9 +28,6 @@ pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> 
 }
 
 /// Collects all facts but the state of the process. `waiting` are the jobs that have not ended.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn facts(
     handler: &CommandHandler,
     waiting: BTreeMap<WaitReason, WaitingJobs>,
@@ -62,9 +56,6 @@ pub async fn facts(
 }
 
 /// Counts the jobs that have not ended, by what they wait for.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let mut waiting = BTreeMap::new();

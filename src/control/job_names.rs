@@ -12,9 +12,6 @@ use crate::store::contract::{Filter, StoreError};
 const PAGE: usize = 1_000;
 
 /// Returns the jobs that a name may mean: the name is given as it is shown, with the source or without it.
-///
-/// # Errors
-/// Errors of the store.
 pub(super) async fn jobs(handler: &CommandHandler, typed: &RelPath) -> Result<Vec<Job>, StoreError> {
     let mut found = Vec::new();
     for key in keys(handler, typed) {

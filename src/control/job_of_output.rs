@@ -25,9 +25,6 @@ pub(super) struct OwnedOutput {
 
 /// Returns the job whose output the file is, if the queue finds it by the file's name and folder. Reads at most one job
 /// of a source.
-///
-/// # Errors
-/// Errors of the store.
 pub(super) async fn find_by_name(handler: &CommandHandler, path: &Path) -> Result<Option<OwnedOutput>, StoreError> {
     for (mount, folder) in folders(handler, path).await {
         let Some(job) = handler.store.output_owner(&key_below(&mount, &folder, path)).await? else { continue };
@@ -40,9 +37,6 @@ pub(super) async fn find_by_name(handler: &CommandHandler, path: &Path) -> Resul
 
 /// Returns the job whose output the file is, wherever it lies. Reads all jobs, page by page, which takes long for a
 /// large queue.
-///
-/// # Errors
-/// Errors of the store.
 pub(super) async fn find_among_all(handler: &CommandHandler, path: &Path) -> Result<Option<OwnedOutput>, StoreError> {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let has_name = |job: &Job| outputs(job).any(|output| output.name.as_bytes() == name);

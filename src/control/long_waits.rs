@@ -15,9 +15,6 @@ const PAGE: usize = 1_000;
 /// Counts the jobs that have not ended and that have been at their stage for longer than `longest`, and describes the
 /// one that has waited longest; `None` if there is none. A job whose transcription runs makes progress at the service,
 /// and so does its duplicate: `give_up` of the service limits that time. What the others wait for does not matter.
-///
-/// # Errors
-/// Errors of the store.
 pub(super) async fn long_waits(handler: &CommandHandler, longest: Duration) -> Result<Option<LongWaits>, StoreError> {
     let now = handler.clock.now();
     let (mut jobs, mut oldest) = (0, None::<Job>);

@@ -75,9 +75,6 @@ pub struct RecordCounts {
 }
 
 /// Writes all of a queue. Blocks.
-///
-/// # Errors
-/// See [`StateFileError`].
 pub fn export(store: &QueueStore, params: &ParamFiles, to: &mut dyn Write) -> Result<RecordCounts, StateFileError> {
     let program = format!("scribed {}", env!("CARGO_PKG_VERSION"));
     put(to, &Header { format: FORMAT.to_owned(), version: VERSION, program })?;
@@ -262,9 +259,6 @@ fn name_unknown(unknown: &mut BTreeSet<String>, name: String) {
 }
 
 /// Stores a record.
-///
-/// # Errors
-/// See [`StateFileError`].
 pub fn import(store: &QueueStore, params: &ParamFiles, record: &StateRecord) -> Result<(), StateFileError> {
     match record {
         StateRecord::Row(row) => Ok(store.import_row(row)?),

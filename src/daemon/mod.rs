@@ -111,7 +111,6 @@ pub struct Setup {
     pub routing: Arc<ServiceRouting>,
     /// The sources, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
-    /// The budgets.
     pub budget_gate: Arc<BudgetGate>,
     /// The manifests of those sources that have them.
     pub lists: Vec<Arc<SourceManifests>>,
@@ -267,9 +266,6 @@ impl Daemon {
     }
 
     /// Scans every source once, all at the same time, and admits what is new.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
         let setup = self.setup();
         let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
@@ -314,9 +310,6 @@ impl Daemon {
     }
 
     /// Admits what a plan names, each file as it was planned, and nothing else.
-    ///
-    /// # Errors
-    /// See [`RunError`].
     pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
         let admitted = || self.engines.nudge();
         let (store, clock) = (&*self.store, &*self.clock);
@@ -332,9 +325,6 @@ impl Daemon {
 
     /// Scans and watches every source until told to stop. After a change of the configuration it continues with the
     /// new sources. A source whose folder is away or hangs holds up no other.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let mut setups = self.setup.subscribe();
         let mut since = self.born.0;
@@ -372,9 +362,6 @@ impl Daemon {
     }
 
     /// Writes the receipts of all manifests.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
@@ -387,9 +374,6 @@ impl Daemon {
     }
 
     /// Returns a job as it is shown: see [`BudgetGate::told`] and [`windows::told`].
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
         let job = setup.budget_gate.told(&*self.store, job, self.clock.now()).await?;
@@ -429,9 +413,6 @@ impl Daemon {
     }
 
     /// Ends everything. When it returns, what was acknowledged is on the disk, and the embedded service has stopped.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn close(self) -> Result<(), StoreError> {
         if let Some(receiving) = self.receiving {
             receiving.shutdown().await;

@@ -14,9 +14,6 @@ const PAGE_SIZE: usize = 1_000;
 
 impl super::Daemon {
     /// Renders the outputs of sources with `rerender = "auto"` again, where their settings have changed.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn rerender(&self) -> Result<(), StoreError> {
         rerender_changed(&self.ground, &self.setup()).await
     }
@@ -24,9 +21,6 @@ impl super::Daemon {
 
 /// Renders the written jobs of all `auto` sources whose settings for outputs have changed since. A job that cannot be
 /// rendered is logged, and tried again after the next start or reload.
-///
-/// # Errors
-/// An error of the store.
 pub(super) async fn rerender_changed(ground: &SharedParts, setup: &Setup) -> Result<(), StoreError> {
     let sources = changed_sources(ground, setup).await?;
     if sources.is_empty() {

@@ -113,9 +113,6 @@ impl HarvestFolder {
     }
 
     /// Writes these outputs of a record, whole or not at all and over nobody's file. Returns their names. Blocks.
-    ///
-    /// # Errors
-    /// See [`PutError`].
     pub fn put(&self, whole: &FullListItem, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
         let (raw, record) = shift_to_recording(Cow::Borrowed(&whole.raw), None)

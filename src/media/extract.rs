@@ -421,9 +421,6 @@ pub async fn measure(file: File) -> Result<(f64, u32), DecodeError> {
 }
 
 /// Opens an open file once more, at its beginning.
-///
-/// # Errors
-/// Returns the system's error.
 pub fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

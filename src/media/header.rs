@@ -28,9 +28,6 @@ pub enum Promise {
 }
 
 /// Reads the header of a file of `size` bytes and compares the length that it declares.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn check_declared_length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;

@@ -31,9 +31,6 @@ impl SubtitleTrack {
 
 /// Returns the subtitle tracks of a file of `size` bytes; none for any other kind of file. Reads a bounded number of
 /// bytes, however long the file is.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn subtitle_tracks<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Vec<SubtitleTrack>> {
     match read::<8, R>(file, 0)? {
         Some([0x1A, 0x45, 0xDF, 0xA3, ..]) => of_matroska(file),

@@ -77,9 +77,6 @@ impl Spool {
     }
 
     /// Opens a new file without a name. Blocks.
-    ///
-    /// # Errors
-    /// Returns the file system's error.
     pub fn file(&self) -> io::Result<File> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.and_then(|()| tempfile::tempfile_in(&self.dir)).map_err(explain_state_at(&self.dir))

@@ -100,9 +100,6 @@ impl Engines {
     }
 
     /// Says which services' lists are awaited before anything is submitted there, and for how long.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
         let mut awaited = Vec::new();
         for engine in self.each() {

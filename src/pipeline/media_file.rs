@@ -122,9 +122,6 @@ impl MediaFile {
     }
 
     /// Looks at what is there, without following links. Remote audio cannot be looked at.
-    ///
-    /// # Errors
-    /// An error of the file system or the server.
     pub async fn look(&self) -> io::Result<FileLook> {
         match self.clone() {
             Self::File { path, disk } => blocking(move || stat(&path, disk)).await,

@@ -147,9 +147,6 @@ fn folder_below(root: &Path, folder: &RelPath) -> RootedPath {
 
 /// Creates the folder for outputs if it may be created. Each new folder gets the mode and group of the folder at the
 /// same level above the recording. Blocks.
-///
-/// # Errors
-/// The error of the file system.
 pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> io::Result<()> {
     if !may_be_made(source, recording, folder) {
         return Ok(());

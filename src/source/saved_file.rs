@@ -23,9 +23,6 @@ pub fn save(file: &Path, ending: &str, kept: &impl Serialize, durability: Durabi
 
 /// Writes the new content of `file` under a temporary name, the file's with the extension `ending`. The name is always
 /// the same, so that the next process overwrites what a killed one left. Blocks.
-///
-/// # Errors
-/// The error of the file system.
 pub fn write(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<FinishedFile> {
     let (folder, temporary) = (folder_of(file)?, file.with_extension(ending));
     fs::create_dir_all(folder).map_err(explain_state_at(folder))?;

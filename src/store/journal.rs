@@ -165,9 +165,6 @@ impl HistoryFiles {
     }
 
     /// Notes that the lines so far were compared with the rows: they are not compared again.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn keep_compared(&self, now: Option<Timestamp>) -> io::Result<()> {
         let Some(path) = self.newest_file(now)? else { return Ok(()) };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -36,9 +36,6 @@ impl LargeValues {
     }
 
     /// Stores a value; durable when it returns. Blocks.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn keep(&self, value: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(value);
         if self.synced().contains(&hash) {

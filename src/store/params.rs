@@ -45,9 +45,6 @@ impl ParamFiles {
     }
 
     /// Stores canonical parameters; durable when it returns.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn keep(&self, canonical: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(canonical);
         if self.known(&hash).is_some() {

@@ -29,9 +29,6 @@ pub enum LockError {
 
 impl ProcessLock {
     /// Takes the lock, or says at once which process has it.
-    ///
-    /// # Errors
-    /// See [`LockError`].
     pub fn enter(state: &Path) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -44,9 +41,6 @@ impl ProcessLock {
 
     /// Keeps other processes out as long as the returned file lives, and changes nothing: for a process that only
     /// reads. `None` if only releases without this lock have used the queue yet.
-    ///
-    /// # Errors
-    /// See [`LockError`].
     pub fn keep_shut(state: &Path) -> Result<Option<File>, LockError> {
         let path = state.join(NAME);
         match File::open(&path) {

@@ -21,9 +21,6 @@ pub struct SnapshotFolder {
 impl SnapshotFolder {
     /// Creates an empty folder. To be called while the queue is locked, like [`sweep`], so that no folder is swept
     /// before it is locked.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn within(state: &Path) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let room = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(state)?;

@@ -48,7 +48,6 @@ impl CaptionFormat {
     }
 }
 
-/// A caption file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptionFile {
     pub format: CaptionFormat,

@@ -17,9 +17,6 @@ use std::io;
 
 /// Prints sums by source, day, month, service, template or job. The answer is read in pieces, so that memory use does
 /// not grow with the number of jobs.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let mut query = CostQuery {

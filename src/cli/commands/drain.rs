@@ -22,9 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pauses all uploads and submissions, and returns when no job is at a service or about to be written, or when
 /// `--patience` is over.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError> {
     let stop = shutdown_token()?;
     let queue = QueueAccess::find(&context.config_without_secrets()?).await?;

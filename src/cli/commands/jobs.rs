@@ -27,9 +27,6 @@ const MAX_COLUMN: usize = 48;
 
 /// Lists the selected jobs in the order of their numbers. The jobs are read page by page, so that memory use does not
 /// grow with their number. On a terminal the list has a heading, a limit and totals; elsewhere only one line per job.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);

@@ -50,9 +50,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Scans all sources, processes every job to its end, and prints a summary.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let (started, began) = (Instant::now(), SystemClock.now());

@@ -13,9 +13,6 @@ use serde_json::{Value, json};
 use std::io;
 
 /// Stops new uploads and submissions, for all sources or for one. A pause outlasts restarts.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandError> {
     let millis = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
     let request = ControlRequest::Pause { whose: scope(args.source.as_deref()), millis };
@@ -23,9 +20,6 @@ pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandErr
 }
 
 /// Ends the pause of all sources, or of one.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, CommandError> {
     let request = ControlRequest::Resume { whose: scope(args.source.as_deref()) };
     tell(context, &send(context, request).await?)
@@ -61,9 +55,6 @@ pub fn pauses_json(pauses: &Pauses) -> Value {
 }
 
 /// Prints what is paused, and until when. Prints nothing if nothing is paused.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn print_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     let now = SystemClock.now();
     if let Some(pause) = pauses.all(now) {

@@ -28,9 +28,6 @@ use crate::domain::token::PurchaseKey;
 use crate::store::snapshot::SnapshotFolder;
 
 /// Scans every source, asks the queue about each file, and prints what a pass would do.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     if let Some(path) = &args.explain {
@@ -109,9 +106,6 @@ pub enum KnownFiles {
 
 impl KnownFiles {
     /// Uses the daemon if one listens, else a copy of the queue.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
         Ok(match daemon_or(config, async || daemon::snapshot_handler(config)).await? {
             QueueHolder::Daemon(client) => Self::Daemon(QueueAccess::Daemon(client)),
@@ -137,9 +131,6 @@ impl KnownFiles {
     }
 
     /// Returns what the queue knows of the files `keys`, whose sizes are `sizes`, in the same order.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn look_up(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
         let Some(queue) = self.queue() else { return Ok(vec![KnownName::default(); keys.len()]) };
         match queue.request(ControlRequest::LookUp { keys, sizes }).await? {
@@ -150,9 +141,6 @@ impl KnownFiles {
 
     /// Returns a page of the jobs that have not ended and were ordered by a row of a manifest or by `scribed add` with
     /// an address, and where the next page begins.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn ordered_jobs(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
         let Some(queue) = self.queue() else { return Ok(JobPage::default()) };
         let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
@@ -166,9 +154,6 @@ impl KnownFiles {
     }
 
     /// Returns for each purchase key whether it was bought already.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
         let Some(queue) = self.queue().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
         match queue.request(ControlRequest::Bought { orders }).await? {

@@ -26,9 +26,6 @@ const MAX_READS: u32 = 5;
 
 /// Compares each service's list with the queue. The list is read before the queue, so that a purchase that is made
 /// meanwhile does not count as a difference.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
     let config = context.config()?;
     let session = ServiceSession::connect(&config, args.service.as_deref()).await?;

@@ -133,9 +133,6 @@ impl<'a> Estimator<'a> {
     }
 
     /// Prints the estimate.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn print(&self, context: &Context) -> io::Result<()> {
         context.print_json(&self.object())?;
         self.lines().iter().try_for_each(|line| context.print_line(line))

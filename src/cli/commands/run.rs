@@ -24,9 +24,6 @@ use std::io;
 use tokio_util::sync::CancellationToken;
 
 /// Runs the daemon until a signal stops it.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let stop = shutdown_token()?;

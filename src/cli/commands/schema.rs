@@ -8,18 +8,12 @@ use crate::permission_errors::at;
 use clap::CommandFactory;
 
 /// Prints the JSON Schema of `jobs.toml`.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn config_schema() -> Result<u8, CommandError> {
     terminal::print_json(&schema(), true)?;
     Ok(0)
 }
 
 /// Prints the completions for a shell.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn completions(args: &CompletionsArgs) -> Result<u8, CommandError> {
     // The text is generated in memory, since the generator panics if stdout is closed early.
     let mut text = Vec::new();

@@ -23,9 +23,6 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 /// Runs the service until a signal stops it, or carries out a subcommand.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
     let serve_config = load_to_serve(&context.common.config)?;
     // This check comes before anything is created in the data directory: `keys` may create a key there.

@@ -69,9 +69,6 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
 }
 
 /// Prints a job's stage, the reason, what happens next, and the details, for people.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
     context.print_line(&format!("job {}: {}", job.id, job.key))?;
     context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
@@ -81,9 +78,6 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
 }
 
 /// Prints the service and transcription of a job, what its outputs lack, what was sent, what it cost, and its outputs.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
     let service = job.stage.purchase_key().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {

@@ -21,9 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Exports the queue into a file, or imports one.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError> {
     let config = Arc::new(context.config_without_secrets()?);
     match &args.command {

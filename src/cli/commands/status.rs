@@ -30,9 +30,6 @@ use std::io;
 use std::time::Duration;
 
 /// Prints the number of jobs by stage, what they wait for, and the state of the daemon.
-///
-/// # Errors
-/// See [`CommandError`].
 pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
     if args.check {
         return status_check::run(context, args).await;
@@ -247,9 +244,6 @@ pub fn scan(scan: &ScanStatus) -> Value {
 }
 
 /// Prints what is used of a budget, and what is left. `status`, `cost` and `plan` print the same line.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
     let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
     let [used, allowed, spent, reserved, left] =

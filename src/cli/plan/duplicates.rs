@@ -155,9 +155,6 @@ pub struct Duplicates {
 
 impl Duplicates {
     /// Returns for each file of a source whether it shares a purchase that was made, or would be made, for another one.
-    ///
-    /// # Errors
-    /// Errors of the queue.
     pub async fn find_duplicates(
         &mut self,
         queue: &KnownFiles,

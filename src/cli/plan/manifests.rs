@@ -175,9 +175,6 @@ impl PlannedManifests {
     }
 
     /// Prints the totals, and the first rows to fix.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn print(&self, context: &Context) -> io::Result<()> {
         if !self.manifests.is_empty() {
             context.print_line("manifests:")?;

@@ -285,9 +285,6 @@ impl PlanReport {
     }
 
     /// Prints the plan.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn print(&self, context: &Context) -> io::Result<()> {
         context.print_json(&self.to_json())?;
         self.print_sent(context)?;

@@ -11,26 +11,17 @@ use tracing::field::Field;
 use tracing_subscriber::fmt::format::Writer;
 
 /// Prints a line for people on stdout.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn print_line(line: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", escape::line(line))
 }
 
 /// Prints a JSON value for programs on stdout, on one line, or with `indented` on several.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn print_json(object: &Value, indented: bool) -> io::Result<()> {
     let text = if indented { format!("{object:#}") } else { object.to_string() };
     writeln!(io::stdout().lock(), "{}", escape::json(&text))
 }
 
 /// Writes scribed's own text for other programs to stdout, without escaping: completions, the manual page.
-///
-/// # Errors
-/// Errors of stdout.
 pub fn write_raw(text: &[u8]) -> io::Result<()> {
     io::stdout().lock().write_all(text)
 }
@@ -104,9 +95,6 @@ pub fn write_field(to: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt
 }
 
 /// Writes one whole line of the log to stderr.
-///
-/// # Errors
-/// Errors of stderr.
 pub fn log(bytes: &[u8], style: LogStyle) -> io::Result<()> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -124,9 +112,6 @@ pub struct Table(csv::Writer<io::Stdout>);
 
 impl Table {
     /// Begins a table with its header.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn new<S: AsRef<str>>(header: impl IntoIterator<Item = S>) -> io::Result<Self> {
         let to = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(io::stdout());
         let mut table = Self(to);
@@ -135,18 +120,12 @@ impl Table {
     }
 
     /// Adds a row.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) -> io::Result<()> {
         let cells: Vec<String> = cells.into_iter().map(|cell| escape::cell(cell.as_ref()).into_owned()).collect();
         self.0.write_record(cells).map_err(io_error)
     }
 
     /// Writes all buffered rows to stdout.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }

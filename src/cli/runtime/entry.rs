@@ -85,9 +85,6 @@ impl Context {
     }
 
     /// Prints a line for people on stdout, with its times in the zone of the configuration; nothing with `--json`.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn print_line(&self, line: &str) -> io::Result<()> {
         if self.common.json {
             return Ok(());
@@ -101,9 +98,6 @@ impl Context {
     }
 
     /// With `--json`, prints an object on one line, with the times in its texts in UTC; otherwise nothing.
-    ///
-    /// # Errors
-    /// Errors of stdout.
     pub fn print_json(&self, object: &Value) -> io::Result<()> {
         if !self.common.json {
             return Ok(());

@@ -122,9 +122,6 @@ pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
 
 /// Calls `open` until the queue is free or the attempts are used up, and logs that it waits. If a daemon or a pass
 /// listens, it keeps the queue: then there is no further attempt.
-///
-/// # Errors
-/// Errors of `open`.
 pub async fn retry_while_locked<T, E: Into<CommandError>>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, E>,

@@ -63,9 +63,6 @@ impl ServiceSession {
     }
 
     /// Closes the session. Nothing of it is left running when this returns.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn close(self) -> Result<(), StoreError> {
         drop(self.clients);
         match self.daemon {

@@ -18,7 +18,6 @@ pub struct ConfigKey {
 /// The form of a key's value.
 #[derive(Debug)]
 pub enum Holds {
-    /// A value.
     Value,
     /// Reserved: this build does not support it.
     NotYet,

@@ -152,9 +152,6 @@ impl NameTemplate {
     }
 
     /// Returns the file name for an output.
-    ///
-    /// # Errors
-    /// See [`NameProblem`].
     pub fn render(&self, vars: &NameVars<'_>) -> Result<String, NameProblem> {
         let printed = self
             .print(vars)

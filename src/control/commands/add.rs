@@ -81,9 +81,6 @@ async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Resu
 }
 
 /// Returns the answer for an admitted file or address.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn answer(handler: &CommandHandler, key: &JobKey, admission: Admission) -> Result<Added, CommandRefusal> {
     let (id, known) = (admission.id(), !admission.begins());
     let job = handler.job(&JobSelector::Number(id)).await?;

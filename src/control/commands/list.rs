@@ -36,9 +36,6 @@ const LOOK_TIME_OUT: Duration = Duration::from_secs(30);
 
 /// Returns the next page of the selected jobs. The page may be short or empty though more jobs follow, so that no
 /// request takes long.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<JobPage, CommandRefusal> {
     let limit = if selection.edited { PAGE_SIZE_TO_LOOK } else { PAGE_SIZE };
     let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit };

@@ -24,9 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 /// Returns the status of the queue, of the sources and services, and of the daemon if one runs.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefusal> {
     let counts = handler.store.counts().await?;
     Ok(QueueStatus {
@@ -55,9 +52,6 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
 }
 
 /// Returns the sources that the configuration does not have and that have jobs that have not ended.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn removed(handler: &CommandHandler) -> Result<Vec<RemovedSource>, StoreError> {
     let sources = handler.store.counts_by_source().await?;
     let gone = sources.into_iter().filter(|(source, _)| !handler.mounts.contains_key(source));
@@ -188,9 +182,6 @@ fn daemon(running: &RunningDaemon, clock: &dyn Clock) -> DaemonStatus {
 }
 
 /// Counts the jobs that have not ended, by what they wait for. The first piece has all of them, whatever their number.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<Waiting, CommandRefusal> {
     let mut waiting = Waiting::default();
     if after.is_some() {

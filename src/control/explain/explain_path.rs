@@ -31,9 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Explains a path. Every path has an explanation.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn explain(handler: &CommandHandler, place: &MediaAddress) -> Result<Explained, CommandRefusal> {
     let explained = without_scan(handler, place).await?;
     let scan = explained.source.as_ref().and_then(|source| scan_of(handler, source));

@@ -16,9 +16,6 @@ use crate::store::contract::StoreError;
 
 /// Returns the facts about a job; none if the job has ended. Facts that hold the job back come first, and of these the
 /// one that lasts longest.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, StoreError> {
     if job.stage.is_end() {
         return Ok(Vec::new());
@@ -50,9 +47,6 @@ pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, 
 }
 
 /// Returns the facts about a file that its source includes and that has no job yet.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn before_a_job(handler: &CommandHandler, key: &JobKey) -> Result<Vec<JobFact>, StoreError> {
     let pause = pause(handler, &key.source).await?.map(|fact| JobFact { holds: false, ..fact });
     Ok([no_daemon_fact(handler), pause, sidecars_fact(handler, key).await].into_iter().flatten().collect())

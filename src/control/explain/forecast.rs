@@ -114,9 +114,6 @@ const EMPTY: &str = "the file is empty (0 bytes)";
 
 /// Returns what the queue knows of the files `keys`, whose sizes are `sizes`, in the same order. Without a size,
 /// `alike` is false.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn look_up(
     handler: &CommandHandler,
     keys: &[JobKey],
@@ -137,9 +134,6 @@ pub async fn look_up(
 }
 
 /// Returns for each purchase key whether it was bought already, in the same order.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn are_bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
     let mut bought = Vec::with_capacity(orders.len());
     for order in orders {

@@ -35,9 +35,6 @@ pub struct Ordered {
 
 /// Reads all manifests, and returns the rows that name this path or address. Manifests that cannot be read count as
 /// empty.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Ordered>, StoreError> {
     let mut ordered = Vec::new();
     for mount in handler.mounts.values().filter(|mount| mount.source().reads_manifests()) {

@@ -63,9 +63,6 @@ pub struct PlanManifests<'l> {
 
 /// Admits every file and row of a plan that is as it was planned. `scan` creates the scan of a source, which admits its
 /// files.
-///
-/// # Errors
-/// See [`RunError`].
 pub async fn admit<'s>(
     file: &Path,
     mounts: &'s BTreeMap<SourceName, Arc<Mount>>,

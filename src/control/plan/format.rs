@@ -158,9 +158,6 @@ impl PlanWriter {
 
 /// Reads a whole plan, and checks that it is complete and was made for this configuration. Returns the files that it
 /// allows. Blocks.
-///
-/// # Errors
-/// See [`PlanError`].
 pub fn read(file: &Path, config: &Config) -> Result<PlanAllowlist, PlanError> {
     let mut reader = PlanReader::open(file)?;
     reader.check(config).map_err(|error| with_gone_sources(error, &mut reader, config))?;
@@ -201,9 +198,6 @@ pub struct PlanReader {
 
 impl PlanReader {
     /// Opens a plan and reads its first line. Blocks.
-    ///
-    /// # Errors
-    /// See [`PlanError`].
     pub fn open(file: &Path) -> Result<Self, PlanError> {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "read", error };
         let mut from = BufReader::new(File::open(file).map_err(failed)?);

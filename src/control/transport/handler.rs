@@ -85,9 +85,6 @@ impl CommandHandler {
     }
 
     /// Carries out a request.
-    ///
-    /// # Errors
-    /// See [`CommandRefusal`].
     pub async fn carry_out(&self, request: ControlRequest) -> Result<ControlAnswer, CommandRefusal> {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
@@ -192,9 +189,6 @@ impl CommandHandler {
     }
 
     /// Returns the jobs whose manifest row or command names this file or address: for each source at most one.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn jobs_of_rows(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
         let (is_url, mut jobs) = (media_address::is_url(path), Vec::new());
         for mount in self.mounts.values().filter(|mount| is_url || mount.source().reads_manifests()) {
@@ -250,9 +244,6 @@ impl CommandHandler {
 
     /// Returns a job as commands show it, with the reasons for waiting that its stored row does not have: budgets,
     /// windows, and a service that the configuration no longer has, so that no engine works on the job.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.routing.has_service_of(&job) {
             let job = match self.running.is_none() && self.budget_gate.is_for_next_run(&job, self.clock.now()) {

@@ -20,9 +20,6 @@ pub enum ByteOrderMark {
 }
 
 /// Returns the byte order mark of a file without moving its position.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn mark(file: &File) -> io::Result<ByteOrderMark> {
     use std::os::unix::fs::FileExt;
     let mut start = [0; 3];
@@ -64,9 +61,6 @@ impl Encoding {
 /// Determines the encoding of a table. A file with invalid UTF-8 and without any non-ASCII character in valid UTF-8 is
 /// windows-1252. With both, it is UTF-8 and contains file names that are not UTF-8. Reads the file at most once,
 /// without moving its position.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn encoding(file: &File) -> io::Result<Encoding> {
     use std::os::unix::fs::FileExt;
     if mark(file)? == ByteOrderMark::Spreadsheet {

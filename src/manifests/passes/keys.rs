@@ -103,9 +103,6 @@ pub fn candidates(source: &SourceName, row: &ManifestRow) -> [JobKey; 3] {
 }
 
 /// Returns the job of a row as the row is now; `None` if the queue has none.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn job_of_row(
     store: &(impl Queries + ?Sized),
     source: &SourceName,
@@ -122,9 +119,6 @@ pub async fn job_of_row(
 
 /// Returns the job of a row that does not have the recording's own name; `None` if the queue has none. The row may have
 /// been edited since.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn job_beside_own_name(
     store: &(impl Queries + ?Sized),
     source: &SourceName,

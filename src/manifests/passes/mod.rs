@@ -181,9 +181,6 @@ impl SourceManifests {
     }
 
     /// Processes manifests that are new or whose jobs have changed, without end.
-    ///
-    /// # Errors
-    /// Returns the store's error.
     pub async fn run(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
         loop {
             let begun = context.clock.uptime();
@@ -194,9 +191,6 @@ impl SourceManifests {
     }
 
     /// Processes all manifests once, each as soon as it has settled.
-    ///
-    /// # Errors
-    /// Returns the store's error.
     pub async fn once(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
         let mut total = PassResult { is_folder_present: true, admitted: 0, rows: 0, unsettled: None };
         loop {
@@ -212,9 +206,6 @@ impl SourceManifests {
     }
 
     /// Searches for manifests and makes a pass over each that is due.
-    ///
-    /// # Errors
-    /// Returns the store's error.
     pub async fn run_due(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
         let mut result = PassResult { is_folder_present: false, admitted: 0, rows: 0, unsettled: None };
         let _scanning = self.mount.scans().begin_first_scan();
@@ -264,9 +255,6 @@ impl SourceManifests {
     }
 
     /// Makes another pass over every manifest that was processed before, so that each receipt is current.
-    ///
-    /// # Errors
-    /// Returns the store's error.
     pub async fn receipts(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
         let taken: Vec<RelPath> = {
             let known = self.known();

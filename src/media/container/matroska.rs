@@ -24,9 +24,6 @@ pub enum MatroskaSegment {
 }
 
 /// Finds the Segment after the EBML header.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn segment<R: ReadAt + ?Sized>(file: &R) -> io::Result<MatroskaSegment> {
     let Some(Vint { value: Some(head), width }) = vint(file, EBML_HEADER_ID_WIDTH)? else {
         return Ok(MatroskaSegment::None);
@@ -100,9 +97,6 @@ impl<R: ReadAt + ?Sized> Iterator for Elements<'_, R> {
 }
 
 /// Returns the content of the first element with this id in a part of a file.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, id: u32) -> io::Result<Option<Extent>> {
     for found in Elements::within(file, within) {
         let found = found?;
@@ -114,9 +108,6 @@ pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, id: u32) -> io::Resul
 }
 
 /// Reads a content as an unsigned integer; `None` if it is longer than 8 bytes or cut off.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn unsigned<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     let width = usize::try_from(content.end - content.start).unwrap_or(usize::MAX);
@@ -126,9 +117,6 @@ pub fn unsigned<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Op
 }
 
 /// Reads a content as a floating-point number of 4 or 8 bytes; `None` for any other length.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn float<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Option<f64>> {
     let Some(bits) = unsigned(file, content)? else { return Ok(None) };
     Ok(match content.end - content.start {

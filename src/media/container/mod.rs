@@ -17,9 +17,6 @@ const MOST: usize = 2_000;
 /// Anything that can be read at an offset.
 pub trait ReadAt {
     /// Fills `into` from this offset and returns the number of bytes; less than its length only at the end.
-    ///
-    /// # Errors
-    /// Returns the file system's error.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 

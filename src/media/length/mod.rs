@@ -27,9 +27,6 @@ pub fn is_longer(path: &Path, seconds: f64, limit: Duration) -> bool {
 }
 
 /// Returns what the header of a file of `size` bytes declares; `None` if it does not declare everything.
-///
-/// # Errors
-/// Returns the file system's error.
 pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;

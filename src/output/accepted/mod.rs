@@ -58,9 +58,6 @@ impl AcceptedTexts {
     }
 
     /// Keeps a text; durable when it returns. Only the owner may read the file. Blocks.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn save(&self, job: &JobKey, text: &KeptText) -> io::Result<()> {
         let file = self.file(job, &Hash::of(text.text.as_bytes()));
         let write = || {
@@ -90,9 +87,6 @@ impl AcceptedTexts {
     }
 
     /// Removes a text for good; nothing if there is none. Blocks.
-    ///
-    /// # Errors
-    /// An error of the file system.
     pub fn remove(&self, job: &JobKey, hash: &Hash) -> io::Result<()> {
         let file = self.file(job, hash);
         match fs::remove_file(&file) {

@@ -11,9 +11,6 @@ impl BudgetGate {
     /// Makes refused jobs due again that fit alone now, after something was given back or was billed at less than was
     /// reserved. Each of them reserves when it runs. Jobs that were not tried because enough others had been refused
     /// are tried again. Returns whether anything changed.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn wake_deferred(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
         let waiting: Vec<(JobId, SourceName, u64)> =
             self.refused().iter().map(|(id, one)| (*id, one.source.clone(), one.need)).collect();

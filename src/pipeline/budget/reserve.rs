@@ -57,9 +57,6 @@ impl BudgetGate {
     }
 
     /// Reserves what the create of this audio will cost, dated now.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn reserve_for_create(
         &self,
         store: &dyn Store,

@@ -75,9 +75,6 @@ impl Engine {
     }
 
     /// Says why and for how long purchases wait for the list, if nothing else holds them up.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
         let is_suspect = self.parts().store.is_suspect(self.service()).await?;
         let is_scanned = self.list_view().is_scanned;
@@ -106,9 +103,6 @@ impl Engine {
     }
 
     /// Takes a person's word that the queue knows everything that was bought at the service.
-    ///
-    /// # Errors
-    /// An error of the store.
     pub async fn trust(&self) -> Result<(), StoreError> {
         self.parts().store.trust(self.service()).await?;
         let mut view = self.list_view();

@@ -209,9 +209,6 @@ const UNLISTED: &str = "cannot check for existing subtitles beside the file";
 
 /// Lists the subtitles for the recording at `path` below `folder`, as paths below it. For a bucket's source `folder`
 /// is its address.
-///
-/// # Errors
-/// An error of the file system or the server.
 pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
     match mount.storage() {
         Storage::Bucket(bucket) => bucket.subtitles(path).await,

@@ -30,9 +30,6 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// Creates a fetcher that connects only to addresses that `reach` allows.
-    ///
-    /// # Errors
-    /// The HTTP library's.
     pub fn new(
         reach: AddressPolicy,
         authorities: &Authorities,

@@ -64,9 +64,6 @@ pub fn check(url: &Url, reach: &AddressPolicy) -> Result<(), Forbidden> {
 /// connection, and the client connects to the addresses that were checked. It follows no redirect and uses no proxy,
 /// which would resolve names itself. Without CA certificates on this machine it reaches only http addresses, and https
 /// addresses whose certificates `authorities` have signed.
-///
-/// # Errors
-/// The HTTP library's.
 pub fn client(
     reach: &AddressPolicy,
     authorities: &Authorities,

@@ -96,7 +96,6 @@ pub struct KeyCheck {
     headers: Vec<String>,
 }
 
-/// An accepted key.
 #[derive(Debug, Clone)]
 struct AcceptedKey {
     hash: Hash,

@@ -74,9 +74,6 @@ pub struct ListSlice {
 
 /// Finds the items of an owner's list. Reads only indexes; the index of live transcriptions is read from the disk when
 /// new ones were imported.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn find(list_sources: &ListSources, owner: &Hash, query: &ListQuery, kinds: RecordKinds) -> io::Result<ListSlice> {
     let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);

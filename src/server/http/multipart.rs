@@ -83,9 +83,6 @@ where
     }
 
     /// Returns the next part; `None` after the last one. Unread bytes of the part before are skipped.
-    ///
-    /// # Errors
-    /// See [`MultipartError`].
     pub async fn next_part(&mut self) -> Result<Option<PartHeader>, MultipartError> {
         // Bytes before the first boundary are skipped like a part.
         while self.chunk().await?.is_some() {}
@@ -117,9 +114,6 @@ where
     }
 
     /// Returns the next bytes of this part; `None` at its end.
-    ///
-    /// # Errors
-    /// See [`MultipartError`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, MultipartError> {
         while self.in_part {
             if let Some(at) = memmem::find(&self.buffer, &self.delimiter) {

@@ -15,9 +15,6 @@ type RenderedRecord = Record<Box<RawValue>, Box<RawValue>>;
 
 /// Renders the record of a transcription (interface, "Job (transcription record)"; null and absent fields as in service
 /// notes, 3).
-///
-/// # Errors
-/// Errors of the file system.
 pub fn render_record(state: TranscriptionState) -> io::Result<StreamedJson> {
     let TranscriptionState { id, head, status, result } = state;
     StreamedJson::from_result(result, |result| serde_json::to_vec(&to_record(id, head, status, result)))

@@ -27,9 +27,6 @@ pub struct StoredResult {
 
 impl StoredResult {
     /// Uses an open file.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn open(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })

@@ -64,9 +64,6 @@ impl ReceivedUpload {
     }
 
     /// Puts the recording into the upload store under an id, and returns its metadata. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn store(self, upload_store: &UploadStore, id: Uuid, now: Timestamp) -> io::Result<AudioMetadata> {
         let size = self.incoming.size();
         let file = File {

@@ -83,14 +83,10 @@ const FRESH: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct RecentRecord {
     pub id: Uuid,
-    /// The stored record.
     pub head: RecordMeta,
 }
 
 /// Returns an owner's newest records of one status, newest first. Reads them from the disk.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn newest_records(
     store: &TranscriptionStore,
     owner: &Hash,
@@ -102,9 +98,6 @@ pub fn newest_records(
 }
 
 /// Returns at most `most` records of an owner that were set aside. Reads them from the disk.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn set_aside_records(store: &TranscriptionStore, owner: &Hash, most: usize) -> io::Result<Vec<RecentRecord>> {
     let ids: Vec<Uuid> = store.index().set_aside_ids(Some(owner)).take(most).collect();
     read(store, ids)

@@ -78,9 +78,6 @@ struct Row {
 
 impl View {
     /// Builds the page's content; with an owner also the owner's records. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn build(service: &ServiceState, owner: Option<Hash>) -> io::Result<Self> {
         let (store, clock) = (&service.list_sources.store, &*service.clock);
         let now = clock.now();

@@ -16,9 +16,6 @@ pub struct DiskQuota {
 
 impl DiskQuota {
     /// Measures the data directory, of which `limit` bytes may be used. Looks at every file in it.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn measure(root: &Path, limit: u64) -> io::Result<Self> {
         Ok(Self { used: size_below(root)?, limit })
     }

@@ -10,9 +10,6 @@ use std::path::Path;
 use uuid::Uuid;
 
 /// Writes a file as [`durable_file::replace`] does, and syncs it.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_streamed(path, |to| to.write_all(bytes))
 }
@@ -38,17 +35,11 @@ pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io:
 const PIECE: usize = 64 << 10;
 
 /// Creates a new file without a lasting name.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn temporary(folder: &Path) -> io::Result<StagedFile> {
     StagedFile::create_in(folder).map_err(explain_state_at(folder))
 }
 
 /// Creates a folder that only its owner may enter, and the folders above it. An existing folder is left as it is.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(explain_state_at(path))?;
     match folder_of(path) {
@@ -58,9 +49,6 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Deletes a file if it exists.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_state_at(path)(error)),
@@ -70,9 +58,6 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 /// Locks a file for this process for as long as the returned file is open; returns `None` if another process has the
 /// lock.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(explain_state_at(path))?;
     match file.try_lock() {
@@ -83,17 +68,11 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Removes the incomplete files of a dead process in a folder where no process works.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
     durable_file::sweep(folder).map(drop).map_err(explain_state_at(folder))
 }
 
 /// Returns the ids of the files named `<id>.json` in a folder. Removes the incomplete files of a dead process.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn record_ids(folder: &Path) -> io::Result<Vec<Uuid>> {
     remove_leftovers(folder)?;
     let mut ids = Vec::new();

@@ -79,9 +79,6 @@ pub struct Starts {
 
 impl Starts {
     /// Reads and counts what an earlier process left. The counts are written to the disk before this returns.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn open(root: &Path) -> io::Result<Self> {
         let folder = root.join(FOLDER);
         files::make_folder(&folder)?;

@@ -194,9 +194,6 @@ impl LiveRecords {
     }
 
     /// Returns the creation times and positions of an owner's list, newest first.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> io::Result<Vec<(Timestamp, LivePosition)>> {
         self.refresh()?;
         let state = self.state();
@@ -207,9 +204,6 @@ impl LiveRecords {
     }
 
     /// Returns the record of an owner's live transcription; `None` if there is none.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn find(&self, id: &str, owner: &Hash) -> io::Result<Option<Box<RawValue>>> {
         self.refresh()?;
         let key = (id.to_owned(), *owner);
@@ -222,9 +216,6 @@ impl LiveRecords {
     }
 
     /// Reads the record at a position.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn read(&self, place: LivePosition) -> io::Result<Box<RawValue>> {
         let mut file = File::open(self.path(place.file))?;
         file.seek(SeekFrom::Start(place.offset))?;

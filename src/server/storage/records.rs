@@ -26,7 +26,6 @@ pub fn is_lost(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct TranscriptionState {
     pub id: Uuid,
-    /// Its stored record.
     pub head: RecordMeta,
     pub status: Status,
     /// Present if the status is `done`.
@@ -35,9 +34,6 @@ pub struct TranscriptionState {
 
 impl TranscriptionStore {
     /// Returns the record of a transcription, with the properties of its audio from the upload store.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn record_meta(&self, id: Uuid) -> io::Result<RecordMeta> {
         let head = match self.ledger.read(id)? {
             Some(head) => head,
@@ -89,9 +85,6 @@ impl TranscriptionStore {
     }
 
     /// Returns a transcription of this owner; `None` if there is none.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
         let Some((status, _)) = self.status_and_upload(id, owner) else { return Ok(None) };
         match self.current_state(id, status) {

@@ -75,9 +75,6 @@ const MOST_REFUSED: usize = 1_000;
 
 impl Dispatcher {
     /// Creates a dispatcher that connects only to addresses that `reach` allows.
-    ///
-    /// # Errors
-    /// The HTTP library's.
     pub fn new(
         store: Arc<TranscriptionStore>,
         webhook: Option<ServiceWebhook>,

@@ -27,9 +27,6 @@ impl TranscriptionStore {
     }
 
     /// Returns the content of a delivery; `None` if its transcription was deleted.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn delivery(&self, due: Due) -> io::Result<Option<Delivery>> {
         let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
         let Some(TranscriptionState { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };

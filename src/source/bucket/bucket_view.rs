@@ -145,9 +145,6 @@ impl Bucket {
     }
 
     /// Looks up an object. Returns `None` if there is none with this path.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub async fn head(&self, path: &RelPath) -> io::Result<Option<Object>> {
         let Ok(key) = self.key(path) else { return Ok(None) };
         match self.steady()?.head(&key).await {
@@ -174,9 +171,6 @@ impl Bucket {
     }
 
     /// Reads the first `bytes` bytes of an object, or the last ones if `from_end`; fewer if the object is shorter.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub async fn read_range(&self, path: &RelPath, bytes: u64, from_end: bool) -> io::Result<Vec<u8>> {
         let range = if from_end { GetRange::Suffix(bytes) } else { GetRange::Bounded(0..bytes) };
         let options = GetOptions { range: Some(range), ..GetOptions::default() };
@@ -199,9 +193,6 @@ impl Bucket {
     }
 
     /// Lists the other objects in the recording's folder whose names begin with its stem and a dot.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub async fn list_same_stem(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let whole = as_path(path);
         let stem = whole.with_file_name(whole.file_stem().unwrap_or_default());
@@ -217,9 +208,6 @@ impl Bucket {
     }
 
     /// Lists the subtitles of a recording in its folder.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub async fn subtitles(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let recording = name(path);
         let is_its = |other: &RelPath| is_subtitle_of(name(other).as_bytes(), recording);
@@ -227,9 +215,6 @@ impl Bucket {
     }
 
     /// Checks that objects may be written, by a put with a condition that is never met.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub async fn may_write(&self) -> io::Result<()> {
         let path = RelPath::new(".scribed-check");
         let never = UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: None };

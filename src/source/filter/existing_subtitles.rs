@@ -76,9 +76,6 @@ impl ExistingSubtitles {
     }
 
     /// Returns the subtitles for the recording at `path` below the folder `root`, as paths below `root`. Blocks.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn subtitles(&self, root: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());

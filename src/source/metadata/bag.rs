@@ -99,9 +99,6 @@ struct ManifestIndex {
 
 impl Bags {
     /// Looks up a file in its bag's strongest manifest. Blocks.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn entry_for(&self, file: &RootedPath) -> io::Result<BagEntry> {
         let Some(bag) = bag_of(file) else { return Ok(BagEntry::NoBag) };
         let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));

@@ -10,9 +10,6 @@ use sha2::{Digest, Sha256, Sha512};
 use std::io::{self, Read};
 
 /// Returns the content's hash and its checksum by `algorithm`. Blocks.
-///
-/// # Errors
-/// The error of the file system.
 pub fn hash_and_checksum(path: &RootedPath, algorithm: Algorithm) -> io::Result<(Hash, Checksum)> {
     let (hash, sum) = match algorithm {
         Algorithm::Md5 => both::<Md5>(path),

@@ -37,17 +37,11 @@ pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
 
 /// Opens what was a regular file when it was looked up. If something else has replaced it, a link is not followed and a
 /// pipe does not block.
-///
-/// # Errors
-/// The error of the file system.
 pub fn open(path: &RootedPath) -> io::Result<File> {
     path.open().map_err(|error| explain_error(error, &path.full()))
 }
 
 /// Computes the hash of the whole file, reading it in chunks.
-///
-/// # Errors
-/// The error of the file system.
 pub fn hash(path: &RootedPath) -> io::Result<Hash> {
     let mut file = open(path)?;
     let mut hasher = blake3::Hasher::new();

@@ -17,9 +17,6 @@ pub const PIECES: u64 = 8;
 const PIECE: u64 = 16 << 10;
 
 /// Returns a hash of the file's size and samples. Blocks.
-///
-/// # Errors
-/// The error of the file system.
 pub fn sample_hash(path: &RootedPath, size: u64) -> io::Result<Hash> {
     if size <= WHOLE {
         return hash(path);

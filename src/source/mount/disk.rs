@@ -33,9 +33,6 @@ pub enum Disk {
 
 impl Disk {
     /// Returns the kind of file system that a folder is on.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn detect(folder: &Path) -> io::Result<Self> {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
     }

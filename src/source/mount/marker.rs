@@ -87,9 +87,6 @@ impl FolderMemory {
     }
 
     /// Copies the records of a renamed source to its new name. Durable when it returns.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn rename_source(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
         let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
         for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
@@ -105,9 +102,6 @@ impl FolderMemory {
     }
 
     /// Records the identity. Durable when it returns.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
         let record = FolderRecord { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
         let finished = saved_file::write(&self.file, "tmp", &record, Durability::Synced)?;

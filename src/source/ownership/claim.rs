@@ -264,9 +264,6 @@ impl Claim {
     }
 
     /// Records that the service is durably distrusted: its list is read before anything is bought there.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn record_distrust(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.kept.pending = false;

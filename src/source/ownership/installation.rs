@@ -43,9 +43,6 @@ struct IdentityRecord {
 
 impl Installation {
     /// Makes the identity of a run that works in folders. Creates the id in the state directory if it has none.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn for_work(state: &Path) -> io::Result<Self> {
         if read(state)?.is_none() {
             let kept = IdentityRecord { state: random() };

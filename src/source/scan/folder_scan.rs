@@ -58,9 +58,6 @@ pub struct FolderScan<'a> {
 impl FolderScan<'_> {
     /// Scans everything. If the folder is away, nothing changes. After an interrupted scan it begins where that one
     /// stopped and wraps around, so that all folders are reached even if a share goes away repeatedly.
-    ///
-    /// # Errors
-    /// The error of the store.
     pub async fn scan_all(&self) -> Result<Scanned, StoreError> {
         let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
         if by_slots && self.mount.check_now().await.is_err() {
@@ -80,17 +77,11 @@ impl FolderScan<'_> {
 
     /// Reports all folders, so that later changes are watched, and admits only files that changed at or after this
     /// moment of the wall clock.
-    ///
-    /// # Errors
-    /// The error of the store.
     pub async fn folders(&self, since: Timestamp) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Folders { since }, None).await
     }
 
     /// Scans the files and folders at these paths below the source's folder.
-    ///
-    /// # Errors
-    /// The error of the store.
     pub async fn scan_paths(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Below(paths), None).await
     }
@@ -170,9 +161,6 @@ impl FolderScan<'_> {
     }
 
     /// Admits a file with this stamp.
-    ///
-    /// # Errors
-    /// The error of the store.
     pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.is_output(&key).await? {

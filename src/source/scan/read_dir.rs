@@ -14,7 +14,6 @@ use std::os::unix::ffi::OsStrExt;
 /// The chunk size in bytes: some hundreds of names.
 const CHUNK: usize = 64 * 1024;
 
-/// An open folder.
 pub struct OpenFolder(File);
 
 /// An entry of an open folder.
@@ -90,9 +89,6 @@ impl FolderEntry<'_> {
     }
 
     /// Returns the entry's metadata, links not followed; `None` if it is gone.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn stat(&self) -> io::Result<Option<Stat>> {
         self.folder.stat(self.name)
     }

@@ -17,9 +17,6 @@ use std::sync::Arc;
 const PAGE: usize = 1_000;
 
 /// Makes jobs due that wait for the source's folder, also those whose file is gone.
-///
-/// # Errors
-/// The error of the store.
 pub async fn resume_waiting_for_folder(
     source: &Source,
     store: &dyn Store,
@@ -42,9 +39,6 @@ fn is_awaited_by_row(job: &Job) -> bool {
 }
 
 /// Makes jobs due that wait for a sidecar to be corrected: it may be correct now.
-///
-/// # Errors
-/// The error of the store.
 pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
     // Sidecars are read in these stages only.
     let stages = vec![StageKind::Settled, StageKind::Uploaded];
@@ -62,9 +56,6 @@ pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &
 
 /// Admits jobs again that were skipped because of an existing subtitle, if that is gone or `existing` is "transcribe"
 /// now. If the folder is away, nothing changes.
-///
-/// # Errors
-/// The error of the store.
 pub async fn readmit_without_subtitle(
     mount: &Arc<Mount>,
     store: &dyn Store,

@@ -77,9 +77,6 @@ struct Shares {
 
 impl WatchLoop<'_> {
     /// Admits existing files and changes. Returns on an error only.
-    ///
-    /// # Errors
-    /// The error of the store.
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let (mut unwatched, mut since) = (None, self.since);

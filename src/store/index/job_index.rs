@@ -86,7 +86,6 @@ impl JobIndex {
         JobId(self.last + 1)
     }
 
-    /// Adds a job.
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
         self.last_bump = self.last_bump.max(job.bumped);

@@ -37,9 +37,6 @@ impl QueueStore {
     }
 
     /// Whether the store has neither jobs nor purchases. Blocks.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn is_unused(&self) -> Result<bool, StoreError> {
         let queue = self.queue();
         let (mut is_unused, has_jobs) = (true, queue.rows.scan(None).next().transpose()?.is_some());
@@ -48,9 +45,6 @@ impl QueueStore {
     }
 
     /// Stores a row as it is. The lookups in memory do not learn of it: the store has to be opened again. Blocks.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn import_row(&self, row: &StoredRow) -> Result<(), StoreError> {
         let mut queue = self.queue();
         match row {
@@ -72,9 +66,6 @@ impl QueueStore {
 
     /// Makes the store suspect for these services, as one that has lost purchases: their lists are scanned before
     /// anything is bought. Blocks.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn distrust_all(&self, services: &BTreeSet<ServiceName>) -> Result<(), StoreError> {
         let mut queue = self.queue();
         services.iter().try_for_each(|service| queue.rows.set_trusted(service, false))

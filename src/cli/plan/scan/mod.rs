@@ -132,9 +132,6 @@ impl<'a> Planner<'a> {
     }
 
     /// Counts the files of all available sources, and finds the sizes that more than one file has.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn count(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut sizes = Sizes::default();
         for mount in mounts.values() {
@@ -165,9 +162,6 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans all recordings of a source.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
         if let Err(away) = mount.check_now().await {
             self.report.away.push(away.to_string());

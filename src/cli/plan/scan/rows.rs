@@ -269,9 +269,6 @@ impl Planner<'_> {
 impl Planner<'_> {
     /// Counts the jobs that no scan finds: those of rows that were removed from their manifests, and those that a
     /// command added.
-    ///
-    /// # Errors
-    /// See [`CommandError`].
     pub async fn count_remaining(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut after = None;
         loop {

@@ -14,55 +14,37 @@ use crate::domain::pause::Pauses;
 use crate::store::contract::StoreError;
 use serde::{Deserialize, Serialize};
 
-/// The answer to a request.
+/// The answer to a request: the variant that [`ControlRequest`](super::ControlRequest) names for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAnswer {
-    /// See [`super::ControlRequest::Status`].
     Status(Box<QueueStatus>),
-    /// See [`super::ControlRequest::Health`].
     Health(Box<QueueFacts>),
-    /// See [`super::ControlRequest::LongWaits`]; `None` if there is no such job.
+    /// `None` if there is no such job.
     LongWaits(Option<LongWaits>),
-    /// See [`super::ControlRequest::Waiting`].
     Waiting(Waiting),
-    /// See [`super::ControlRequest::Jobs`].
     Jobs(JobPage),
-    /// See [`super::ControlRequest::Show`].
     Shown(Box<Shown>),
-    /// See [`super::ControlRequest::Explain`].
     Explained(Box<Explained>),
-    /// See [`super::ControlRequest::LookUp`]; in the order of the names.
+    /// In the order of the names.
     LookedUp(Vec<KnownName>),
-    /// See [`super::ControlRequest::Bought`]; in the same order.
+    /// In the same order.
     Bought(Vec<bool>),
-    /// See [`super::ControlRequest::Add`].
     Added(Box<Added>),
-    /// See [`super::ControlRequest::Retry`].
     Retried(Retried),
-    /// See [`super::ControlRequest::Bump`].
     Bumped(Box<Job>),
-    /// See [`super::ControlRequest::Acknowledge`].
     Acknowledged(Box<Job>),
-    /// See [`super::ControlRequest::Cancel`].
     Cancelled(Box<Job>),
-    /// See [`super::ControlRequest::Delete`].
     Deleted(Box<Deleted>),
-    /// See [`super::ControlRequest::Cost`].
     Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),
-    /// See [`super::ControlRequest::Trust`].
     Trusted,
-    /// See [`super::ControlRequest::Forget`].
     Forgotten(ForgetPiece),
-    /// See [`super::ControlRequest::Verify`].
     Verified(VerifyPiece),
-    /// See [`super::ControlRequest::Render`].
     Rendered(RenderPiece),
-    /// See [`super::ControlRequest::Accept`].
     Accepted(Box<AcceptedAnswer>),
-    /// See [`super::ControlRequest::Reload`]: messages about what was applied.
+    /// Messages about what was applied.
     Reloaded(Vec<String>),
 }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// The answer to [`super::ControlRequest::Add`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Added {
-    /// Its job.
     pub job: Job,
     /// Whether the job existed already, so that nothing was done.
     pub known: bool,

@@ -28,13 +28,11 @@ pub enum By {
     Source,
     /// The day on which it was bought.
     Day,
-    /// The month.
     Month,
     /// Where it was bought.
     Service,
     /// The parameters' name in `jobs.toml`.
     Template,
-    /// One recording.
     Job,
 }
 
@@ -70,7 +68,6 @@ pub struct CostLine {
     pub service: ServiceName,
     /// The recording, for [`By::Job`].
     pub job: Option<JobKey>,
-    /// The sum.
     pub sum: CostSum,
 }
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// What the queue knows of a name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownName {
-    /// Its job.
     pub job: Option<Job>,
     /// Whether the file is an output that scribed wrote for a job.
     pub is_output: bool,
@@ -22,9 +21,7 @@ pub struct KnownName {
 /// The explanation of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
-    /// The path.
     pub path: MediaAddress,
-    /// The role of the path.
     pub verdict: PathRole,
     /// The reason for the role, or a remark in addition to the job; empty if the job says everything.
     pub words: String,
@@ -32,7 +29,6 @@ pub struct Explained {
     pub next: String,
     /// The source whose folder the path is below.
     pub source: Option<SourceName>,
-    /// Its job.
     pub job: Option<Box<Job>>,
     /// The pause of its source, if it is paused now.
     #[serde(default)]
@@ -48,7 +44,6 @@ pub struct Explained {
 /// A fact about a file beside its stage: what holds it, or how it continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobFact {
-    /// The kind of the fact.
     pub kind: FactKind,
     /// The fact as a clause that can stand after "because" or by itself.
     pub words: String,

@@ -27,7 +27,6 @@ pub struct Shown {
     /// The paths of edited outputs.
     #[serde(default)]
     pub edited: Vec<RelPath>,
-    /// The job.
     pub job: Job,
     /// The history, oldest first.
     pub history: Vec<HistoryEntry>,

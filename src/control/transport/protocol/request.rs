@@ -37,12 +37,10 @@ pub enum ControlRequest {
     Jobs(Selection),
     /// Returns one job and its history. Answered by [`super::ControlAnswer::Shown`].
     Show {
-        /// The job.
         job: JobSelector,
     },
     /// Explains a path. Answered by [`super::ControlAnswer::Explained`].
     Explain {
-        /// The path.
         path: MediaAddress,
     },
     /// Returns what the queue knows of these names. Answered by [`super::ControlAnswer::LookedUp`].
@@ -67,7 +65,6 @@ pub enum ControlRequest {
     AddUrl(UrlOrder),
     /// Continues a job now. Answered by [`super::ControlAnswer::Retried`].
     Retry {
-        /// The job.
         job: JobSelector,
         /// The person accepts that the job may be paid for twice.
         pay_again: bool,
@@ -77,22 +74,18 @@ pub enum ControlRequest {
     },
     /// Moves a job to the front of the queue. Answered by [`super::ControlAnswer::Bumped`].
     Bump {
-        /// The job.
         job: JobSelector,
     },
     /// Acknowledges a job that failed, is incomplete or is suspect. Answered by [`super::ControlAnswer::Acknowledged`].
     Acknowledge {
-        /// The job.
         job: JobSelector,
     },
     /// Cancels a job. Answered by [`super::ControlAnswer::Cancelled`].
     Cancel {
-        /// The job.
         job: JobSelector,
     },
     /// Cancels a job and deletes its transcription at the service. Answered by [`super::ControlAnswer::Deleted`].
     Delete {
-        /// The job.
         job: JobSelector,
     },
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
@@ -109,7 +102,6 @@ pub enum ControlRequest {
     /// Confirms that the queue knows every purchase at a service, so that its list need not be scanned. Answered by
     /// [`super::ControlAnswer::Trusted`].
     Trust {
-        /// The service.
         service: ServiceName,
     },
     /// Forgets jobs that have ended, in pieces. Answered by [`super::ControlAnswer::Forgotten`].

@@ -79,7 +79,6 @@ pub struct QueueStatus {
 /// A source that `jobs.toml` does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedSource {
-    /// The source.
     pub source: SourceName,
     /// The number of its jobs that have not ended.
     pub open: u64,
@@ -123,7 +122,6 @@ impl RemovedSource {
 /// Jobs of a lane that have not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounts {
-    /// The lane.
     pub lane: Lane,
     /// The number of jobs that are not bought yet.
     pub waiting: u64,
@@ -134,7 +132,6 @@ pub struct LaneCounts {
 /// When a source is scanned, by the wall clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanStatus {
-    /// The source.
     pub source: SourceName,
     /// The setting `scan`, as written.
     pub schedule: String,
@@ -153,7 +150,6 @@ pub struct ScanStatus {
 /// The state of a source's windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowStatus {
-    /// The source.
     pub source: SourceName,
     /// Whether its jobs may be uploaded and submitted now.
     pub open: bool,
@@ -217,7 +213,6 @@ pub struct ManifestStatus {
 /// A source whose folder is not available: nothing of it changes until the folder is back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaySourceStatus {
-    /// The source.
     pub source: SourceName,
     /// Why the folder is not available.
     pub reason: String,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// The parameters of [`super::ControlRequest::Verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyQuery {
-    /// Only this job.
     pub job: Option<JobSelector>,
     /// Only jobs of this source.
     pub source: Option<SourceName>,
@@ -31,9 +30,7 @@ pub struct VerifyPiece {
 /// The result of verifying a job's outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedJob {
-    /// The job.
     pub job: JobId,
-    /// Its recording.
     pub key: JobKey,
     /// The outputs; empty if the recording and all outputs are gone, or if the outputs could not be verified.
     pub outputs: Vec<VerifiedOutput>,
@@ -50,7 +47,6 @@ pub struct VerifiedJob {
 pub struct VerifiedOutput {
     /// Its whole path.
     pub path: RelPath,
-    /// Its state.
     pub state: OutputState,
 }
 

@@ -33,9 +33,6 @@ pub enum ChecksumResult {
 }
 
 /// Checks a file. Reads it if its checksum is known, or if `wants_hash`. Blocks.
-///
-/// # Errors
-/// An error of the file system.
 pub fn inspect(
     bags: &Bags,
     path: &RootedPath,

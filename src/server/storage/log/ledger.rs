@@ -44,9 +44,6 @@ pub(crate) struct End {
 impl TranscriptionLog {
     /// Creates a log whose volumes have the content that `index` lists. `last` is the newest volume and the end of its
     /// content; without it the first volume is begun.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn new(folder: PathBuf, limit: u64, index: SegmentIndex, last: Option<(u64, u64)>) -> io::Result<Self> {
         let (volume, at) = last.unwrap_or((0, limit));
         let end = End { volume, at, refused: Vec::new(), prepared: false };
@@ -84,9 +81,6 @@ impl TranscriptionLog {
     }
 
     /// Copies a damaged record to a file beside its volume, for a person to look at, and returns the path of the file.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn set_aside(&self, id: Uuid) -> io::Result<Option<PathBuf>> {
         let Some((place, file)) = self.find(id)? else { return Ok(None) };
         let aside = self.path(place.volume).with_extension(format!("{}.damaged", place.at));
@@ -199,9 +193,6 @@ pub fn volume_path(folder: &Path, volume: u64) -> PathBuf {
 }
 
 /// Overwrites bytes with blanks, durably.
-///
-/// # Errors
-/// Errors of the file system.
 pub fn overwrite_blank(file: &File, at: u64, len: u64) -> io::Result<()> {
     file.write_all_at(&vec![BLANK; usize::try_from(len).map_err(io::Error::other)?], at)?;
     file.sync_data()
@@ -281,7 +272,7 @@ impl LogBatch {
 /// A line as JSON. `H` is the type of the record, or of the part of it that is wanted.
 #[derive(Serialize, Deserialize)]
 pub struct LogRecord<H> {
-    /// 1.
+    /// The version of the format, 1.
     pub v: u32,
     pub id: String,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]

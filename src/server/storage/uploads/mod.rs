@@ -46,9 +46,6 @@ const LABEL_LAG: Duration = Duration::from_secs(300);
 
 impl UploadStore {
     /// Opens the folder and removes incomplete files. `whose` maps the owner in a label to its present owner.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn open(
         folder: PathBuf,
         (limits, keeping): (UploadLimits, UploadRetention),
@@ -102,9 +99,6 @@ impl UploadStore {
     }
 
     /// Stores a complete upload. It is durable when this returns, so that an upload that was answered is not lost.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub fn store(&self, mut incoming: UploadWriter, since: Timestamp, file: File) -> io::Result<()> {
         let owner = incoming.owner();
         let id = file.id.as_deref().and_then(files::parse_id);

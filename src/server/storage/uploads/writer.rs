@@ -60,9 +60,6 @@ impl UploadWriter {
     }
 
     /// Makes the bytes durable.
-    ///
-    /// # Errors
-    /// Errors of the file system.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.file.flush().await?;
         self.file.sync_all().await

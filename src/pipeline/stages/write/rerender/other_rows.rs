@@ -60,9 +60,6 @@ fn number(output: &Output) -> u64 {
 
 /// Returns the unedited files which a row's job left that are outputs of another row's job: of two rows with the same
 /// content, one may have got the place that the other one had.
-///
-/// # Errors
-/// Errors of the store.
 pub async fn taken_by_other_rows(
     rows: &OutputsOfRows,
     (store, clock): (&dyn Store, &dyn Clock),
