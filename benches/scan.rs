@@ -146,7 +146,7 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
         meter.say(0)?;
         return Ok(());
     }
-    let house = Daemon::open(&config, false).await?;
+    let daemon = Daemon::open(&config, false).await?;
     if phase == "again" {
         meter.say(0)?;
     }
@@ -155,11 +155,11 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
         let opened = opened_during(&house, &place.join("media"), files).await?;
         meter.say(opened)?;
     } else {
-        scan(&house, files, admitted).await?;
-        house.store.flush().await?;
+        scan(&daemon, files, admitted).await?;
+        daemon.store.flush().await?;
         meter.say(0)?;
     }
-    Ok(house.close().await?)
+    Ok(daemon.close().await?)
 }
 
 /// Measures the wall and processor time since it last reported.
@@ -199,8 +199,8 @@ fn fill(root: &Path, count: usize) -> Result<()> {
     Ok(())
 }
 
-async fn scan(house: &Daemon, files: u64, admitted: u64) -> Result<()> {
-    let scans = house.scan().await?;
+async fn scan(daemon: &Daemon, files: u64, admitted: u64) -> Result<()> {
+    let scans = daemon.scan().await?;
     assert_eq!((scans[0].1.files, scans[0].1.admitted), (files, admitted), "{:?}", scans[0].1.problems);
     Ok(())
 }
@@ -218,7 +218,7 @@ fn found_by_find(place: &Path, count: usize) -> Result<Cost> {
 }
 
 /// Returns how many recordings a scan without news opens.
-async fn opened_during(house: &Daemon, root: &Path, files: u64) -> Result<u64> {
+async fn opened_during(daemon: &Daemon, root: &Path, files: u64) -> Result<u64> {
     let opened = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&opened);
     let mut spy = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -229,7 +229,7 @@ async fn opened_during(house: &Daemon, root: &Path, files: u64) -> Result<u64> {
         }
     })?;
     spy.watch(root, notify::RecursiveMode::Recursive)?;
-    scan(house, files, 0).await?;
+    scan(daemon, files, 0).await?;
     // Open one recording on purpose: when the spy has seen it, it has seen all earlier ones.
     let before = opened.load(Ordering::Relaxed);
     drop(fs::File::open(root.join("0/0/recording 0.wav"))?);

@@ -62,9 +62,9 @@ async fn main() -> Result<()> {
     let empty = empty().await?;
     let (audio_url, id) = prepared(&service).await?;
     deaf.0.store(true, Ordering::SeqCst);
-    let read = Asked { method: "GET", path: format!("/v2/pre-recorded/{id}"), body: String::new() };
+    let read = LoadRequest { method: "GET", path: format!("/v2/pre-recorded/{id}"), body: String::new() };
     let body = json!({ "audio_url": audio_url }).to_string();
-    let create = Asked { method: "POST", path: "/v2/pre-recorded".to_owned(), body };
+    let create = LoadRequest { method: "POST", path: "/v2/pre-recorded".to_owned(), body };
     for connections in CONNECTIONS {
         compare("read", folder.path(), connections, service.address, empty, &read).await?;
         compare("create", folder.path(), connections, service.address, empty, &create).await?;
@@ -84,12 +84,12 @@ async fn compare(
     connections: usize,
     service: SocketAddr,
     empty: SocketAddr,
-    asked: &Asked,
+    request: &LoadRequest,
 ) -> Result<()> {
     let (mut ours, mut theirs) = (Load::default(), Load::default());
     for _ in 0..ROUNDS {
-        ours = ours.better(load(folder, service, connections, asked).await?);
-        theirs = theirs.better(load(folder, empty, connections, asked).await?);
+        ours = ours.better(load(folder, service, connections, request).await?);
+        theirs = theirs.better(load(folder, empty, connections, request).await?);
     }
     println!(
         "{what:<6} {connections:>3} connections: {:>6.0}/s at {:>3.0} µs, empty handler {:>6.0}/s at {:>3.0} µs, ratio {:.2}",
@@ -116,13 +116,13 @@ impl Load {
 }
 
 /// Runs `wrk` in a separate process and returns its throughput.
-async fn load(folder: &Path, address: SocketAddr, connections: usize, asked: &Asked) -> Result<Load> {
+async fn load(folder: &Path, address: SocketAddr, connections: usize, request: &LoadRequest) -> Result<Load> {
     let script = folder.join("ask.lua");
-    std::fs::write(&script, asked.script()?)?;
+    std::fs::write(&script, request.script()?)?;
     let used = processor_time()?;
     let mut wrk = tokio::process::Command::new("wrk");
     wrk.args(["--threads", "1", "--connections", &connections.to_string(), "--duration", &format!("{SPAN_SECONDS}s")]);
-    let output = wrk.arg("--script").arg(&script).arg(format!("http://{address}{}", asked.path)).output().await;
+    let output = wrk.arg("--script").arg(&script).arg(format!("http://{address}{}", request.path)).output().await;
     let output = output.context("`wrk` does not run: install the package `wrk`")?;
     let used = processor_time()? - used;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -145,13 +145,13 @@ fn processor_time() -> Result<f64> {
 }
 
 /// The request that is repeated.
-struct Asked {
+struct LoadRequest {
     method: &'static str,
     path: String,
     body: String,
 }
 
-impl Asked {
+impl LoadRequest {
     fn script(&self) -> Result<String> {
         let Self { method, body, .. } = self;
         let (key, body) = (serde_json::to_string(KEY)?, serde_json::to_string(body)?);

@@ -1,7 +1,7 @@
-//! What `check` says of lists, services and folders; the lists of Western European spreadsheets; rows that are taken
-//! out of their list; and what `init` makes of an empty folder.
+//! `check` of manifests, services and folders; manifests of Western European spreadsheets; rows that are removed from
+//! their manifest; and `init` in an empty folder.
 
-use crate::support::bed::{Bed, QUICK, eventually};
+use crate::support::bed::{Bed, QUICK, wait_until};
 use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::Stub;
 use serde_json::Value;
@@ -52,7 +52,7 @@ fn check_reads_manifests_and_names_rows_and_columns() {
     write(&bed, "half.csv", "file,note\na.wav,\"never closed\n");
     assert!(words(&bed, 1, "manifest inbox/half.csv").contains("never closed"));
     assert!(!bed.path("inbox/good.csv.receipt.csv").exists(), "it only looks");
-    assert_eq!(stub.book().ids().len(), 0);
+    assert_eq!(stub.records().ids().len(), 0);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
     write(&bed, "later.wav", "l");
     let last = bed.once(0);
     assert_eq!((&last["done"], &last["waiting"]), (&2.into(), &0.into()), "{last}");
-    assert_eq!(stub.book().ids().len(), 3, "each once");
+    assert_eq!(stub.records().ids().len(), 3, "each once");
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn a_daemon_ends_what_waits_for_a_row_that_is_taken_out() {
     write(&bed, "list.csv", "file\nlater.wav\n");
     let daemon = crate::support::bed::Running::start(bed.command(["run"]));
     let stage = || bed.jobs().get("later.wav").map(|job| job["stage"].clone()).unwrap_or_default();
-    eventually("the row is taken in", || stage() == "found");
+    wait_until("the row is taken in", || stage() == "found");
     write(&bed, "list.csv", "file\n");
-    eventually("it waits no longer", || stage() == "skipped");
+    wait_until("it waits no longer", || stage() == "skipped");
     drop(daemon);
 }
 

@@ -1,6 +1,6 @@
 //! The commands, their machine output, and their exit codes, by the real binary.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, SERVICE_KEY, Service, eventually, files};
+use crate::support::bed::{Bed, QUICK, Ran, Running, SERVICE_KEY, ServeProcess, files, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -137,7 +137,7 @@ fn the_manual_is_in_the_program() {
 
 #[test]
 fn serve_says_where_it_listens_and_check_reaches_it() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let line: Value = serde_json::from_str(&service.running().first_line()).unwrap();
     assert_eq!(keys(&line), ["listening", "origin", "public_url", "url"]);
     assert_eq!(line["listening"], format!("127.0.0.1:{}", service.port));
@@ -180,7 +180,7 @@ fn a_state_that_is_in_use_says_so_and_exits_with_4() {
     let _settling = Running::start(bed.command(["once"]));
     let noted =
         || files(&bed.path("state/history")).iter().any(|file| file.metadata().is_ok_and(|meta| meta.len() > 0));
-    eventually("the pass has begun", noted);
+    wait_until("the pass has begun", noted);
     let ran = bed.run(["once", "--json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
     assert!(ran.stderr.contains("state") && ran.stderr.contains("another"), "{ran:?}");
@@ -197,7 +197,7 @@ fn a_state_that_cannot_be_made_exits_with_4() {
 
 #[test]
 fn a_service_that_is_not_there_or_refuses_the_key_exits_with_3_in_time() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     bed.drop_in(0, "talk.wav");
     let impatient = ["once", "--json", "--patience", "1s"];
@@ -215,7 +215,7 @@ fn a_service_that_is_not_there_or_refuses_the_key_exits_with_3_in_time() {
 
 #[test]
 fn nothing_to_do_needs_no_service() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     drop(service);
     let ran = as_client(&bed, SERVICE_KEY, &["once", "--json"]);

@@ -1,6 +1,6 @@
-//! `scribed explain` knows what keeps a file: one test for each fact.
+//! `scribed explain` reports what keeps a file: one test for each fact.
 
-use crate::support::bed::{Bed, QUICK, Running, Share, eventually, files};
+use crate::support::bed::{Bed, QUICK, Running, Share, files, wait_until};
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
@@ -92,7 +92,7 @@ fn a_service_that_is_out_is_what_comes_next() {
     let bed = Bed::new(&config);
     bed.drop_in(0, "talk.wav");
     let running = bed.daemon();
-    eventually("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
+    wait_until("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
     let said = explain(&bed, "inbox/talk.wav");
     assert!(said["next"].as_str().unwrap().starts_with("nothing until the service answers again"), "{said}");
     assert_eq!(said["when"], Value::Null, "no moment that has passed: {said}");
@@ -109,7 +109,7 @@ fn not_yet(record: &mut Value) {
 
 #[test]
 fn a_limit_is_a_turn_that_is_waited_for() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(not_yet),
         _ => Act::Well,
     });
@@ -120,7 +120,7 @@ fn a_limit_is_a_turn_that_is_waited_for() {
     bed.drop_in(1, "b.wav");
     let running = bed.daemon();
     let both = || ["inbox/a.wav", "inbox/b.wav"].map(|path| explain(&bed, path));
-    eventually("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
+    wait_until("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
     let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
     assert!(fact(&said, "limit")["words"].as_str().unwrap().contains("1 at a time"), "{said}");
     assert!(said["next"].as_str().unwrap().contains("in processing order"), "{said}");
@@ -135,7 +135,7 @@ fn hosted(stub: &Stub) -> Bed {
 
 /// Explains until this fact is among what is said.
 fn until(bed: &Bed, path: &str, kind: &str) -> Value {
-    eventually(kind, || {
+    wait_until(kind, || {
         explain(bed, path)["facts"].as_array().unwrap().iter().any(|fact| fact["kind"] == kind && fact["holds"] == true)
     });
     explain(bed, path)
@@ -159,7 +159,7 @@ fn a_share_that_is_away_freezes_what_needs_it() {
 
 #[test]
 fn a_queue_that_does_not_know_what_was_bought_says_so() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::List => Act::Say(refusal(500, "out of order")),
         _ => Act::Well,
     });
@@ -171,16 +171,16 @@ fn a_queue_that_does_not_know_what_was_bought_says_so() {
         fact(&said, "suspect")["words"].as_str().unwrap().contains("before it has read the list of service default"),
         "{said}"
     );
-    assert!(stub.book().creates.is_empty(), "nothing is bought meanwhile");
+    assert!(stub.records().creates.is_empty(), "nothing is bought meanwhile");
     running.signal(Signal::TERM);
     running.wait();
 }
 
 #[test]
 fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
-    let stub = Stub::start(|asked, book| match asked.endpoint {
+    let stub = Stub::start(|request, records| match request.endpoint {
         Endpoint::Create => Act::Say(refusal(500, "who knows")),
-        Endpoint::List if !book.creates.is_empty() => Act::Say(refusal(404, "no list here")),
+        Endpoint::List if !records.creates.is_empty() => Act::Say(refusal(404, "no list here")),
         _ => Act::Well,
     });
     let bed = hosted(&stub);
@@ -207,7 +207,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     bed.drop_in(0, "talk.wav");
     let running = bed.daemon();
     let waits = "scribed submits nothing before it has read the list of service default (the queue is new, was repaired, or was restored from an older state): scribed starts to read it in ";
-    eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
+    wait_until("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();
     assert!(left.starts_with("1 h") || left.starts_with("59 min"), "{said}");
@@ -217,7 +217,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
 
 #[test]
 fn a_service_that_was_taken_out_keeps_what_it_has() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(not_yet),
         _ => Act::Well,
     });
@@ -225,7 +225,7 @@ fn a_service_that_was_taken_out_keeps_what_it_has() {
     let bed = Bed::new(&format!("{site}{QUICK}service = \"site\"\n"));
     bed.drop_in(0, "talk.wav");
     let running = bed.daemon();
-    eventually("it is at the service", || explain(&bed, "inbox/talk.wav")["where"] == "submitted");
+    wait_until("it is at the service", || explain(&bed, "inbox/talk.wav")["where"] == "submitted");
     running.signal(Signal::TERM);
     running.wait();
     bed.configure(QUICK);
@@ -238,7 +238,7 @@ fn a_service_that_was_taken_out_keeps_what_it_has() {
 #[test]
 fn what_looks_unfinished_says_how_long_it_is_waited_for() {
     let bed = Bed::new(QUICK);
-    let sound = crate::support::bed::speech(0);
+    let sound = crate::support::bed::speech_piece(0);
     fs::write(bed.path("inbox/half.wav"), &sound[..sound.len() / 2]).unwrap();
     let running = bed.daemon();
     let said = until(&bed, "inbox/half.wav", "hold");

@@ -1,6 +1,6 @@
 //! Jobs of files that are gone can be forgotten; what was bought stays known, and a share that is away is no deletion.
 
-use crate::support::bed::{Bed, Ran, Running, Share, eventually};
+use crate::support::bed::{Bed, Ran, Running, Share, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub};
@@ -16,7 +16,7 @@ fn bed(stub: &Stub) -> Bed {
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 fn total(bed: &Bed) -> u64 {
@@ -82,10 +82,10 @@ fn what_is_there_or_not_over_is_not_forgotten() {
     bed.once(0);
     let there = bed.run(["forget", "inbox/talk.wav"]);
     assert!(there.code == 1 && there.stderr.contains("its recording exists"), "{there:?}");
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
+    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
     bed.drop_in(1, "long.wav");
     let running = Running::start(bed.command(["run"]));
-    eventually("it is being transcribed", || bed.jobs().get("long.wav").is_some_and(|row| row["stage"] == "submitted"));
+    wait_until("it is being transcribed", || bed.jobs().get("long.wav").is_some_and(|row| row["stage"] == "submitted"));
     fs::remove_file(bed.path("inbox/long.wav")).unwrap();
     // Beside the daemon.
     let open = bed.run(["forget", &bed.jobs()["long.wav"]["id"].to_string()]);

@@ -1,8 +1,8 @@
-//! `scribed harvest`: what the service's lists hold, into a folder, once.
+//! `scribed harvest` writes what a service's lists contain into a folder, once.
 
-use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, Service, eventually, files};
+use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, ServeProcess, files, wait_until};
 use crate::support::config::Config;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use scribed::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListKind,
     ListPage, PageFault, RecordState, UploadFile,
@@ -25,9 +25,9 @@ fn bed(stub: &Stub) -> Bed {
     Config::of(stub).inbox("").bed()
 }
 
-fn reads(book: &Book) -> BTreeMap<String, usize> {
+fn reads(records: &StubRecords) -> BTreeMap<String, usize> {
     let mut reads = BTreeMap::new();
-    for (_, endpoint, file) in &book.asked {
+    for (_, endpoint, file) in &records.requests {
         *reads.entry(file.clone()).or_default() += usize::from(*endpoint == Endpoint::Read);
     }
     reads.retain(|file, _| !file.is_empty());
@@ -39,23 +39,23 @@ const PRE_RECORDED: [&str; 6] = ["harvest", "--json", "--kind", "pre-recorded", 
 /// The list grows while it is read, and the process is killed in its middle.
 #[test]
 fn what_is_on_a_list_that_shifts_is_fetched_once_also_after_a_kill() {
-    let slips = |asked: &Asked<'_>, book: &mut Book| {
-        if asked.endpoint == Endpoint::List && asked.before > 0 && asked.before < 5 {
+    let slips = |request: &StubRequest<'_>, records: &mut StubRecords| {
+        if request.endpoint == Endpoint::List && request.before > 0 && request.before < 5 {
             for n in 0..3 {
-                book.slip_in(&format!("late-{}-{n}", asked.before));
+                records.slip_in(&format!("late-{}-{n}", request.before));
             }
         }
         Act::Well
     };
     let stub = Stub::start(slips);
     for n in 0..110 {
-        stub.book().slip_in(&format!("r-{n:03}"));
+        stub.records().slip_in(&format!("r-{n:03}"));
     }
     let bed = bed(&stub);
     let running = Running::start(bed.command(PRE_RECORDED));
-    eventually("it is in the middle", || stub.book().moments(Endpoint::Read).len() > 40);
+    wait_until("it is in the middle", || stub.records().moments(Endpoint::Read).len() > 40);
     running.kill();
-    let before = reads(&stub.book());
+    let before = reads(&stub.records());
     let ran = bed.run(PRE_RECORDED);
     assert_eq!(ran.code, 0, "{ran:?}");
     for n in 0..110 {
@@ -64,7 +64,7 @@ fn what_is_on_a_list_that_shifts_is_fetched_once_also_after_a_kill() {
             assert!(bed.path(format!("out/{id}.en.{end}")).exists(), "{id}.en.{end}");
         }
     }
-    let twice: Vec<String> = reads(&stub.book()).into_iter().filter(|(_, n)| *n > 1).map(|(file, _)| file).collect();
+    let twice: Vec<String> = reads(&stub.records()).into_iter().filter(|(_, n)| *n > 1).map(|(file, _)| file).collect();
     assert!(twice.len() <= 1, "only the one that was under way at the kill: {twice:?} of {}", before.len());
     assert_eq!(bed.temporaries(), [] as [std::path::PathBuf; 0]);
 
@@ -72,7 +72,7 @@ fn what_is_on_a_list_that_shifts_is_fetched_once_also_after_a_kill() {
     stub.set(|_, _| Act::Well);
     assert_eq!(bed.run(PRE_RECORDED).code, 0);
     let sum = bed.run(PRE_RECORDED).last_object();
-    let all = stub.book().ids().len();
+    let all = stub.records().ids().len();
     assert_eq!(sum, json!({ "written": 0, "there": all, "not_ended": 0, "failed": 0 }));
 }
 
@@ -80,7 +80,7 @@ fn what_is_on_a_list_that_shifts_is_fetched_once_also_after_a_kill() {
 #[test]
 fn nobodys_file_is_overwritten() {
     let stub = Stub::well();
-    stub.book().slip_in("talk");
+    stub.records().slip_in("talk");
     let bed = bed(&stub);
     fs::create_dir(bed.path("out")).unwrap();
     fs::write(bed.path("out/talk.en.txt"), "mine").unwrap();
@@ -98,13 +98,13 @@ fn nobodys_file_is_overwritten() {
 
 #[test]
 fn what_cannot_be_had_is_told_and_holds_up_no_other() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Read, "bad") => Act::Say(refusal(404, "it is gone")),
         (Endpoint::Read, "odd") => Act::Change(|record| record["result"] = Value::Null),
         _ => Act::Well,
     });
     for id in ["good", "bad", "odd", "well"] {
-        stub.book().slip_in(id);
+        stub.records().slip_in(id);
     }
     let bed = bed(&stub);
     let ran = bed.run(PRE_RECORDED);
@@ -147,7 +147,7 @@ fn live(n: u32, status: &str, result: Value) -> String {
 /// The real service, both lists, and every parameter of the interface.
 #[test]
 fn both_lists_of_the_real_service_are_gathered_as_they_are() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     fs::write(bed.path("key"), SERVICE_KEY).unwrap();
     bed.configure(&service.client_config().replace("env:SCRIBED_KEY", "file:key"));

@@ -1,5 +1,5 @@
-//! All messages of the program in one file, room by room: whoever changes one shows it there to the reviewer, and
-//! whoever wants to know how the program speaks reads that file.
+//! All messages of the program in one file, module by module. A change of a message is seen there, and the file shows
+//! how the program words its messages.
 
 use crate::support::literals::{Literal, files, of_source};
 use std::collections::{BTreeMap, BTreeSet};

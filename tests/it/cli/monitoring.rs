@@ -1,7 +1,7 @@
-//! What an operator looks at in the morning: the exit code of `once` and why, `status --check`, `acknowledge`, and the
-//! lines of the log about finished files.
+//! What an operator checks: the exit code of `once` and its reason, `status --check`, `acknowledge`, and the log lines
+//! about finished files.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, eventually};
+use crate::support::bed::{Bed, QUICK, Ran, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
@@ -20,8 +20,8 @@ fn say(status: u16, body: &str) -> Act {
 
 /// Refuses the creates of files whose names begin with `bad`.
 fn refusing() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Create if asked.file.starts_with("bad") => say(422, "not a language"),
+    Stub::start(|request, _| match request.endpoint {
+        Endpoint::Create if request.file.starts_with("bad") => say(422, "not a language"),
         _ => Act::Well,
     })
 }
@@ -83,7 +83,7 @@ fn beside_a_daemon_a_failed_job_is_acknowledged_through_it() {
     let bed = bed(&stub, "", "");
     bed.drop_in(0, "bad.wav");
     let running = bed.daemon();
-    eventually("it has failed", || check(&bed).0 == 2);
+    wait_until("it has failed", || check(&bed).0 == 2);
     let (_, line) = check(&bed);
     assert!(line.starts_with("SCRIBED CRITICAL - 1 job failed, not retried or acknowledged"), "{line}");
     assert!(line.trim_end().ends_with("| failed=1;;0 incomplete=0;0 waiting=0"), "{line}");
@@ -158,11 +158,11 @@ fn an_outage_is_a_warning_at_first_and_its_end_is_logged_as_its_start_was() {
     let bed = bed(&stub, "", "");
     bed.drop_in(0, "a.wav");
     let running = bed.daemon();
-    eventually("it is told", || check(&bed).1.contains("service `default` "));
+    wait_until("it is told", || check(&bed).1.contains("service `default` "));
     let (code, line) = check(&bed);
     assert!(code == 1 && line.starts_with("SCRIBED WARNING - "), "{line}");
     stub.set(|_, _| Act::Well);
-    eventually("it is over", || check(&bed).0 == 0);
+    wait_until("it is over", || check(&bed).0 == 0);
     let log = stop(running).stderr;
     let level_of = |words: &str| {
         let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {log}"));
@@ -182,7 +182,7 @@ fn a_refused_key_is_critical_at_once_and_a_pass_ends_with_3() {
     assert!(ran.stdout.contains("exit code 3:"), "{ran:?}");
     assert_eq!(check(&bed).0, 2, "without a daemon too");
     let running = bed.daemon();
-    eventually("it is told", || check(&bed).1.contains("service `default` "));
+    wait_until("it is told", || check(&bed).1.contains("service `default` "));
     assert_eq!(check(&bed).0, 2);
     stop(running);
 }
@@ -264,7 +264,7 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
 
     let daemon = bed.daemon();
     fs::write(bed.path("inbox/late.csv"), "file,file\ntalk.wav,b\n").unwrap();
-    eventually("the daemon names it", || check(&bed).1.contains("late.csv"));
+    wait_until("the daemon names it", || check(&bed).1.contains("late.csv"));
     stop(daemon);
     let (code, words) = check(&bed);
     assert!(code == 2 && words.contains("scribed cannot use late.csv"), "{words}");
@@ -306,8 +306,8 @@ fn a_manifest_that_is_gone_is_named_until_it_is_back_or_its_jobs_are_acknowledge
 
     let running = bed.daemon();
     fs::rename(&inside, &outside).unwrap();
-    eventually("the daemon names it", || check(&bed).1.contains(gone));
-    eventually("the row's job ends", || bed.run(["status", "--json"]).last_object()["jobs"]["skipped"] == 1);
+    wait_until("the daemon names it", || check(&bed).1.contains(gone));
+    wait_until("the row's job ends", || bed.run(["status", "--json"]).last_object()["jobs"]["skipped"] == 1);
     let told = bed.run(["acknowledge", "--manifest", "a.csv"]);
     assert!(told.code == 0 && told.stdout.contains("2 acknowledged"), "{told:?}");
     let (code, line) = check(&bed);
@@ -345,16 +345,16 @@ fn a_pass_that_runs_for_too_long_or_is_stopped_is_named() {
     bed.drop_in(0, "a.wav");
     let running = Running::start(bed.command(["once", "--patience", "1h"]));
     let check = |age: &str| bed.run(["status", "--check", "--max-pass-age", age]).stdout;
-    eventually("the pass answers", || check("26h").contains("service `default` "));
+    wait_until("the pass answers", || check("26h").contains("service `default` "));
     assert!(!check("26h").contains("the pass that runs now"));
     assert!(check("1ms").contains("the pass that runs now began at "), "{}", check("1ms"));
     running.signal(Signal::STOP);
-    running.stands_still();
+    running.wait_until_suspended();
     let asked = bed.run(["status"]);
     let named = format!("cannot talk to a pass of `scribed once`, process {} at ", running.pid());
     assert!(asked.code == 4 && asked.stderr.contains(&named), "{asked:?}");
     assert!(asked.stderr.contains(&format!("`kill -CONT {}`", running.pid())), "{asked:?}");
-    running.goes_on();
+    running.resume();
     stop(running);
 }
 
@@ -390,7 +390,7 @@ fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
 
     let running = bed.daemon();
     bed.drop_in(2, "more.wav");
-    eventually("it is written", || bed.run(["status", "--json"]).last_object()["jobs"]["written"] == 2);
+    wait_until("it is written", || bed.run(["status", "--json"]).last_object()["jobs"]["written"] == 2);
     let log = stop(running).stderr;
     assert!(line(&log, "more.wav").contains("done"), "{log}");
 }
@@ -402,18 +402,18 @@ fn a_daemon_that_hangs_is_critical() {
     let running = bed.daemon();
     assert_eq!(check(&bed).0, 0);
     running.signal(Signal::STOP);
-    running.stands_still();
+    running.wait_until_suspended();
     let (code, line) = check(&bed);
     assert!(code == 2 && line.contains("did not answer"), "{code} {line}");
     assert!(line.contains(&format!("the daemon, process {}", running.pid())), "{line}");
-    running.goes_on();
-    eventually("it answers again", || check(&bed).0 == 0);
+    running.resume();
+    wait_until("it answers again", || check(&bed).0 == 0);
     stop(running);
 }
 
 #[test]
 fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(|record| record["result"]["summarization"] = Value::Null),
         _ => Act::Well,
     });

@@ -1,6 +1,6 @@
-//! `scribed once` as its users meet it: the real binary, the embedded service, real speech.
+//! `scribed once` as people use it: the real binary, the embedded service, real speech.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, eventually, ffmpeg, set_mode, speech};
+use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, ServeProcess, ffmpeg, set_mode, speech_piece, wait_until};
 use crate::support::config::Config;
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Endpoint, Stub};
@@ -61,12 +61,12 @@ fn under_another_template_only_another_content_is_bought() {
     bed.configure(&under("sentences = true"));
     fs::File::options().append(true).open(&talk).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     for _ in 0..2 {
-        eventually("the touched file has come to its end", || nothing_waits(&bed));
+        wait_until("the touched file has come to its end", || nothing_waits(&bed));
     }
     assert_eq!((bed.store().bought(), &bed.jobs()["talk.wav"]["stage"]), (1, &json!("written")));
 
-    fs::write(&talk, speech(1)).unwrap();
-    eventually("the new content has been quiet for `hold`", || nothing_waits(&bed));
+    fs::write(&talk, speech_piece(1)).unwrap();
+    wait_until("the new content has been quiet for `hold`", || nothing_waits(&bed));
     assert_eq!(bed.store().bought(), 2);
 }
 
@@ -116,7 +116,7 @@ fn touch_chmod_and_a_move_of_a_written_recording_buy_nothing() {
 
 #[test]
 fn a_lost_queue_is_found_again_from_the_folder_and_the_list() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     bed.drop_in(0, "talk.wav");
     bed.drop_in(1, "other.wav");
@@ -178,12 +178,12 @@ fn a_service_that_takes_requests_and_never_answers_is_left_in_time() {
 }
 
 fn left_in_time(silent: Endpoint) {
-    let stub = Stub::start(move |asked, _| if asked.endpoint == silent { Act::Say(Step::Hang) } else { Act::Well });
+    let stub = Stub::start(move |request, _| if request.endpoint == silent { Act::Say(Step::Hang) } else { Act::Well });
     let bed = Config::of(&stub).inbox("").bed();
     bed.drop_in(0, "talk.wav");
     let ran = bed.run(["once", "--patience", "1s"]);
     assert_eq!(ran.code, 3, "{silent:?}: {ran:?}");
     assert!(ran.stdout.contains("accepts requests but has sent nothing for"), "{silent:?}: {ran:?}");
-    assert_eq!(stub.book().moments(silent).len(), 1, "{silent:?}");
+    assert_eq!(stub.records().moments(silent).len(), 1, "{silent:?}");
     assert_ne!(bed.jobs()["talk.wav"]["stage"], "failed");
 }

@@ -1,9 +1,9 @@
-//! `once --limit` and `--only`: what they leave is left as it was, and said.
+//! `once --limit` and `--only`: files beyond the limit stay as they were, and are reported.
 
 use crate::support::bed::Bed;
 use crate::support::config::Config;
 use crate::support::manifests::write;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn written(bed: &Bed) -> BTreeSet<String> {
 fn a_pass_with_a_limit_buys_no_more_and_the_next_pass_continues() {
     let stub = Stub::well();
     let bed = bed(&stub);
-    let creates = || stub.book().creates.len();
+    let creates = || stub.records().creates.len();
     let first = bed.run(["once", "--limit", "2", "--json"]);
     let summary = first.last_object();
     assert_eq!((first.code, creates()), (0, 2), "{first:?}");
@@ -56,8 +56,8 @@ fn a_pass_with_a_limit_buys_no_more_and_the_next_pass_continues() {
 }
 
 /// Creates of one recording are refused: another one takes its place.
-fn one_is_refused(asked: &Asked<'_>, _book: &mut Book) -> Act {
-    match (asked.endpoint, asked.file) {
+fn one_is_refused(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
+    match (request.endpoint, request.file) {
         (Endpoint::Upload, "a.wav" | "copy.wav") => Act::Say(refusal(422, "not audio")),
         _ => Act::Well,
     }
@@ -68,7 +68,7 @@ fn what_is_refused_does_not_use_up_the_limit() {
     let stub = Stub::start(one_is_refused);
     let bed = bed(&stub);
     let summary = bed.run(["once", "--limit", "4", "--json"]).last_object();
-    assert_eq!((stub.book().creates.len(), &summary["limit"]["made"]), (4, &json!(4)), "{summary}");
+    assert_eq!((stub.records().creates.len(), &summary["limit"]["made"]), (4, &json!(4)), "{summary}");
     assert_eq!(summary["limit"]["held_back"], 0);
 }
 
@@ -79,18 +79,18 @@ fn only_what_matches_is_processed_and_planned() {
     let plan = bed.run(["plan", "--only", "2024/**", "--only", "E.wav", "--json"]).last_object();
     assert_eq!(plan["files"], 3, "{plan}");
     let none = bed.run(["once", "--only", "2022/*"]);
-    assert_eq!((none.code, stub.book().creates.len(), bed.jobs().len()), (0, 0, 0), "{none:?}");
+    assert_eq!((none.code, stub.records().creates.len(), bed.jobs().len()), (0, 0, 0), "{none:?}");
     let some = bed.run(["once", "--only", "2024/*", "--json"]).last_object();
     assert_eq!((&some["done"], &some["not_selected"]), (&json!(1), &json!(0)), "{some}");
     let rest = bed.run(["once", "--only", "2024/**", "--only", "E.wav", "--limit", "1", "--json"]).last_object();
     assert_eq!((&rest["done"], &rest["limit"]["held_back"]), (&json!(1), &json!(1)), "{rest}");
     let other = bed.run(["once", "--only", "2023/b.wav"]);
     assert!(other.stdout.contains("1 left as they are: --only does not select them"), "{other:?}");
-    assert_eq!(stub.book().creates.len(), 3);
+    assert_eq!(stub.records().creates.len(), 3);
     let wrong = bed.run(["once", "--only", "/inbox/*.wav"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("--only must be relative to the source's folder"), "{wrong:?}");
     bed.run(["once"]);
-    assert_eq!((stub.book().creates.len(), written(&bed).len()), (5, 6));
+    assert_eq!((stub.records().creates.len(), written(&bed).len()), (5, 6));
 }
 
 #[test]
@@ -103,6 +103,10 @@ fn rows_of_manifests_are_selected_by_their_files() {
     write(&bed, "2023/b.wav", "two");
     assert_eq!(bed.run(["plan", "--only", "2024/*", "--json"]).last_object()["files"], 1);
     let some = bed.run(["once", "--only", "2024/*", "--json"]).last_object();
-    assert_eq!((&some["done"], &some["not_selected"], stub.book().creates.len()), (&json!(1), &json!(1), 1), "{some}");
+    assert_eq!(
+        (&some["done"], &some["not_selected"], stub.records().creates.len()),
+        (&json!(1), &json!(1), 1),
+        "{some}"
+    );
     assert_eq!(bed.run(["once", "--json"]).last_object()["done"], 1);
 }

@@ -1,6 +1,6 @@
-//! `scribed plan` and `scribed explain`, by the real binary: they tell, and change nothing.
+//! `scribed plan` and `scribed explain`, by the real binary: they report and change nothing.
 
-use crate::support::bed::{Bed, QUICK, Running, eventually, ffmpeg, files};
+use crate::support::bed::{Bed, QUICK, Running, ffmpeg, files, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn a_plan_tells_what_once_would_do_and_changes_nothing() {
     }
 
     let running = bed.daemon();
-    eventually("the daemon knows them all", || plan(&bed)["done"] == 4);
+    wait_until("the daemon knows them all", || plan(&bed)["done"] == 4);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
     fs::remove_dir_all(bed.path("inbox")).unwrap();
@@ -90,7 +90,7 @@ fn a_plan_that_is_interrupted_or_was_killed_leaves_no_copy_of_the_queue() {
     }
     fs::create_dir(bed.path("state/.plan-left")).unwrap();
     let running = bed.daemon();
-    eventually("the daemon removes what was left", || copies() == 0);
+    wait_until("the daemon removes what was left", || copies() == 0);
     drop(running);
 }
 

@@ -1,4 +1,4 @@
-//! `scribed plan` and `scribed explain` of what rows of manifests order: they tell what a pass would do.
+//! `scribed plan` and `scribed explain` of recordings that rows of manifests name: they report what a pass would do.
 
 use crate::support::bed::{Bed, Running, files};
 use crate::support::manifests::{bed, config, receipt, states, write};
@@ -64,7 +64,7 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     let before = contents(&bed);
     let planned = plan(&bed, 1);
     assert_eq!(contents(&bed), before, "nothing is changed");
-    assert_eq!(stub.book().creates.len(), 0);
+    assert_eq!(stub.records().creates.len(), 0);
     // a.wav of each list, and the two addresses; c.wav of June; the copies of a.wav and c.wav are taken out.
     let names = ["files", "twins", "new", "awaited", "unknown_length", "unknown_remote"];
     assert_eq!(numbers(&planned, &names), [5, 2, 7, 1, 1, 1], "{planned}");
@@ -117,7 +117,7 @@ fn what_a_plan_counts_is_what_once_does() {
         numbers(&planned, &["files", "twins"]).iter().sum::<u64>(),
         "{planned} {ended}"
     );
-    assert_eq!(stub.book().creates.len() as u64, planned["files"].as_u64().unwrap(), "{planned}");
+    assert_eq!(stub.records().creates.len() as u64, planned["files"].as_u64().unwrap(), "{planned}");
     assert_eq!(ended["waiting_for"], json!({"missing file": planned["awaited"]}));
     let after = plan(&bed, 0);
     assert_eq!(numbers(&after, &["files", "twins", "awaited"]), [0, 0, 1], "{after}");
@@ -126,9 +126,9 @@ fn what_a_plan_counts_is_what_once_does() {
     write(&bed, "june.csv", "file,language,output\na.wav,it,\nc.wav,,out/\n");
     let edited = plan(&bed, 0);
     assert_eq!(numbers(&edited, &["files", "twins", "reordered"]), [1, 1, 2], "{edited}");
-    let creates = stub.book().creates.len();
+    let creates = stub.records().creates.len();
     assert_eq!(bed.once(0)["done"], 2);
-    assert_eq!(stub.book().creates.len(), creates + 1);
+    assert_eq!(stub.records().creates.len(), creates + 1);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn copies_are_known_across_lists_and_folders() {
     let planned = plan(&bed, 0);
     assert_eq!(numbers(&planned, &["files", "twins"]), [1, 1], "{planned}");
     assert_eq!(bed.once(0)["done"], 2);
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_plan_of_rows_is_carried_out_and_nothing_else() {
     assert!(left["b.wav"].contains("row 3") && left["b.wav"].contains("edited"), "{left:?}");
     assert!(left["c.wav"].contains("changed after"), "{left:?}");
     // German for June, Italian for the other.
-    assert_eq!((&ended["done"], stub.book().creates.len()), (&json!(2), 2), "{ended}");
+    assert_eq!((&ended["done"], stub.records().creates.len()), (&json!(2), 2), "{ended}");
     let rows = receipt(&bed, "good.csv.receipt.csv");
     assert_eq!(states(&rows), ["written", "left out", "left out", "left out"]);
     assert!(!bed.path("inbox/new.csv.receipt.csv").exists(), "it is no list of the plan");
@@ -192,9 +192,9 @@ fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
     let ended = bed.run(["once", "--json", "--plan", "today.plan"]).last_object();
     assert_eq!((&ended["done"], &ended["left_out"]), (&json!(1), &json!(1)), "{ended}");
     assert!(ended["left_out_files"][0]["why"].as_str().unwrap().contains("june.csv"), "{ended}");
-    assert_eq!(stub.book().creates[0].body["language_config"]["languages"][0], "fr");
+    assert_eq!(stub.records().creates[0].body["language_config"]["languages"][0], "fr");
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().creates.len(), 2);
+    assert_eq!(stub.records().creates.len(), 2);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn two_sources_never_answer_one_list() {
         ran.stderr.contains("the source lists, which comes first in jobs.toml, uses this manifest already"),
         "{ran:?}"
     );
-    assert_eq!(stub.book().creates.len(), 2);
+    assert_eq!(stub.records().creates.len(), 2);
     assert_eq!(states(&receipt(&bed, "may.csv.receipt.csv")), ["written"]);
     assert!(!bed.path("inbox/may.csv.receipt.2.csv").exists());
     bed.configure(&fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("inbox/m*", "inbox/more*"));

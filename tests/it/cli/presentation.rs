@@ -1,6 +1,6 @@
-//! What people see of the queue: one clock, each fact once, names that can be typed back, and nothing that wraps.
+//! How the queue is shown to people: one clock, each fact once, names that can be typed back, and no line that wraps.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, eventually, speech};
+use crate::support::bed::{Bed, QUICK, Ran, Running, speech_piece, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
@@ -160,9 +160,9 @@ fn every_view_of_a_queue_is_of_one_zone_and_json_and_logs_have_utc() {
     fs::create_dir(bed.path("nightly")).unwrap();
     bed.drop_in(0, "a.wav");
     bed.drop_in(1, "b.wav");
-    fs::write(bed.path("nightly/c.wav"), speech(2)).unwrap();
+    fs::write(bed.path("nightly/c.wav"), speech_piece(2)).unwrap();
     let daemon = Running::start(bed.command(["run"]));
-    eventually("two wait", || {
+    wait_until("two wait", || {
         let waiting = bed.run(["status", "--json"]).last_object()["waiting_for"].clone();
         waiting == json!({"budget": 1, "window": 1})
     });
@@ -249,7 +249,7 @@ fn a_zone_that_is_none_is_told_with_the_nearest() {
 /// Many kinds of files, each explained. A clause that comes twice is a fact that is told twice.
 #[test]
 fn an_explanation_tells_each_fact_once() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Create, "refused.wav") => Act::Say(refusal(422, "the language is not known")),
         (Endpoint::Read, "slow.wav") => Act::Change(|record| {
             record["status"] = "processing".into();
@@ -430,7 +430,7 @@ fn a_plan_misses_none_of_our_own_files() {
 /// Of three jobs one waits for its window, one is at the service, and one for a person.
 #[test]
 fn only_jobs_that_move_are_on_their_way() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(|record| {
             record["status"] = "processing".into();
             record["result"] = Value::Null;
@@ -442,7 +442,7 @@ fn only_jobs_that_move_are_on_their_way() {
         bed.drop_in(n, format!("{n}.wav"));
     }
     let running = Running::start(bed.command(["run"]));
-    eventually("one is at the service", || {
+    wait_until("one is at the service", || {
         bed.run(["status"])
             .stdout
             .contains("service default: 1 job in progress, 1 being transcribed (at most 1 at a time); 2 waiting")
@@ -483,7 +483,7 @@ fn progress_wraps_on_no_terminal_and_draws_nothing_elsewhere() {
 #[test]
 fn quiet_commands_say_their_result_and_errors_alone() {
     let bed = Bed::new(QUICK);
-    fs::write(bed.path("inbox/talk.wav"), speech(0)).unwrap();
+    fs::write(bed.path("inbox/talk.wav"), speech_piece(0)).unwrap();
     fs::write(bed.path("first.json"), json!({ "audio_url": "x", "toggle_noise_reduction": true }).to_string()).unwrap();
     let commands: [&[&str]; 19] = [
         &["plan"],

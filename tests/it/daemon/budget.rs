@@ -1,7 +1,7 @@
-//! A budget is a wall: by the real binary against a service that keeps books of what it
-//! accepted, and by the real store.
+//! A budget is never exceeded: by the real binary against a service that records what it accepted, and by the real
+//! store.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::jobs::{key, order, service, stamp, taken_to};
 use crate::support::manual_clock::ManualClock;
@@ -71,11 +71,11 @@ fn tones(bed: &Bed, numbers: std::ops::Range<u32>) {
 }
 
 fn accepted(stub: &Stub) -> usize {
-    stub.book().accepted().values().sum()
+    stub.records().accepted().values().sum()
 }
 
 fn uploads(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Upload).len()
+    stub.records().moments(Endpoint::Upload).len()
 }
 
 /// The lines of `cost --json`, by this.
@@ -183,7 +183,7 @@ fn what_nobody_knows_the_length_of_is_never_taken_for_nothing() {
     let nothing: fn(&mut Value) = |answer| {
         answer["audio_metadata"].as_object_mut().unwrap().remove("audio_duration");
     };
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
+    let stub = Stub::start(move |request, _| match request.endpoint {
         Endpoint::Upload => Act::Change(nothing),
         _ => Act::Well,
     });
@@ -203,7 +203,7 @@ fn what_nobody_knows_the_length_of_is_never_taken_for_nothing() {
 #[test]
 fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() {
     let more: fn(&mut Value) = |answer| answer["result"]["metadata"]["billing_time"] = 10.0.into();
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
+    let stub = Stub::start(move |request, _| match request.endpoint {
         Endpoint::Read => Act::Change(more),
         _ => Act::Well,
     });
@@ -260,7 +260,7 @@ fn a_budget_that_was_lowered_below_what_is_spent_blames_no_bill() {
 #[test]
 fn what_is_billed_below_the_reservation_goes_to_those_who_wait() {
     let less: fn(&mut Value) = |answer| answer["result"]["metadata"]["billing_time"] = 1.5.into();
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
+    let stub = Stub::start(move |request, _| match request.endpoint {
         Endpoint::Upload => Act::Change(|answer| answer["audio_metadata"]["number_of_channels"] = 2.into()),
         Endpoint::Read => Act::Change(less),
         _ => Act::Well,
@@ -301,18 +301,18 @@ fn killed_at(place: &str) {
     let killed = Running::start(command).wait();
     assert_eq!(killed.code, -9, "{place}: {killed:?}");
     assert!(accepted(&stub) <= 6, "{place}: {} were accepted", accepted(&stub));
-    eventually("all that fits is done", || {
+    wait_until("all that fits is done", || {
         let summary = bed.run(["once", "--json"]).last_object();
         assert!(accepted(&stub) <= 6, "{place}: {} were accepted", accepted(&stub));
         summary["waiting_for"] == json!({"budget": 10})
     });
     let spent: f64 = cost(&bed, "job").iter().map(|line| line["spent_seconds"].as_f64().unwrap()).sum();
-    assert_eq!((accepted(&stub) as u64 * EACH_MS, spent), (9_000, 9.0), "{place}: as in the service's books");
+    assert_eq!((accepted(&stub) as u64 * EACH_MS, spent), (9_000, 9.0), "{place}: as in the service's records");
 }
 
 #[test]
 fn what_was_refused_gives_its_share_back() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Create, "t00.wav") => Act::Say(crate::support::stub::refusal(422, "no speech model for this")),
         _ => Act::Well,
     });
@@ -366,7 +366,7 @@ fn beside_a_daemon_it_tells_the_same() {
     let bed = bed(&stub, "run = \"4s\"", "");
     tones(&bed, 0..4);
     let daemon = bed.daemon();
-    eventually("two are done, two wait", || {
+    wait_until("two are done, two wait", || {
         let status = bed.run(["status", "--json"]).last_object();
         status["jobs"]["written"] == 2 && status["waiting_for"] == json!({"budget": 2})
     });
@@ -484,7 +484,7 @@ async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day(
 /// By the dates and bills of the service's list: nothing is bought from a day that was spent before.
 #[test]
 fn what_a_lost_queue_had_spent_today_counts_again() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::List => Act::Change(|page| {
             for item in page["items"].as_array_mut().unwrap() {
                 item["result"] = json!({ "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 } });
@@ -499,7 +499,7 @@ fn what_a_lost_queue_had_spent_today_counts_again() {
     tone(&bed.path("inbox/a-new.wav"), 7, 1_500, 1);
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(2), &json!({ "budget": 1 })));
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 2);
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 2);
     let spent = bed.run(["cost", "--by", "day", "--json"]);
     let day = spent.last_object();
     assert_eq!((&day["bought"], &day["spent_seconds"], &day["unknown"]), (&json!(2), &json!(3.0), &json!(0)), "{day}");

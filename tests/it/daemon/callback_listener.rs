@@ -1,8 +1,8 @@
-//! Callbacks to the daemon are hints: they bring a look forward, and lost, doubled,
-//! early, late and forged ones do no harm. By the real binary.
+//! Callbacks to the daemon are hints: they bring a poll forward, and lost, repeated, early, late and forged ones do no
+//! harm. By the real binary.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, Service, eventually};
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::bed::{Bed, QUICK, Ran, Running, ServeProcess, wait_until};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -41,7 +41,7 @@ fn is_written(bed: &Bed) -> bool {
 }
 
 /// The status of the answer; 0 where the connection was broken off before it could be read.
-fn request(method: &str, url: &str, body: &[u8]) -> u16 {
+fn send(method: &str, url: &str, body: &[u8]) -> u16 {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -59,7 +59,10 @@ fn request(method: &str, url: &str, body: &[u8]) -> u16 {
 }
 
 /// A stub that asks to be told, with a bed whose daemon asks once an hour.
-fn hourly(rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static, more: &str) -> (Stub, Bed, u16) {
+fn hourly(
+    rule: impl FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send + 'static,
+    more: &str,
+) -> (Stub, Bed, u16) {
     let (stub, port) = (Stub::start(rule), free_port());
     let service = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"1s\"\n", stub.url());
     let bed = Bed::new(&format!("{service}{}{}", QUICK.replace(HOURLY.0, HOURLY.1), callback(port, more)));
@@ -68,12 +71,12 @@ fn hourly(rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static, more:
 }
 
 fn called(stub: &Stub) -> String {
-    eventually("a create with a callback", || stub.book().creates.iter().any(|create| create.accepted));
-    stub.book().creates[0].callback["url"].as_str().unwrap().to_owned()
+    wait_until("a create with a callback", || stub.records().creates.iter().any(|create| create.accepted));
+    stub.records().creates[0].callback["url"].as_str().unwrap().to_owned()
 }
 
 fn awaited(bed: &Bed) {
-    eventually("it is awaited", || {
+    wait_until("it is awaited", || {
         let rows = ask(bed, &["jobs", "--json"]).objects();
         rows.iter().any(|row| row["stage"] == "submitted")
     });
@@ -81,12 +84,12 @@ fn awaited(bed: &Bed) {
 
 #[test]
 fn an_end_is_noticed_by_callback_though_it_is_asked_once_an_hour() {
-    let (service, port) = (Service::calling(), free_port());
+    let (service, port) = (ServeProcess::calling(), free_port());
     let config = service.client_config().replace(HOURLY.0, HOURLY.1);
     let bed = Bed::new(&format!("{config}{}", callback(port, "method = \"PUT\"")));
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("it is written", || is_written(&bed));
+    wait_until("it is written", || is_written(&bed));
     let status = ask(&bed, &["status", "--json"]).last_object();
     assert_eq!(status["daemon"]["callbacks"], json!({"taken": 1, "strange": 0, "refused": 0, "relied_on": false}));
     drop(running);
@@ -95,12 +98,12 @@ fn an_end_is_noticed_by_callback_though_it_is_asked_once_an_hour() {
 
 #[test]
 fn callbacks_that_never_come_cost_nothing_but_questions() {
-    let (service, port) = (Service::calling(), free_port());
+    let (service, port) = (ServeProcess::calling(), free_port());
     let lost = callback(port, "").replace(&format!("http://127.0.0.1:{port}"), "http://127.0.0.1:1");
     let bed = Bed::new(&format!("{}{lost}", service.client_config()));
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("it is written", || is_written(&bed));
+    wait_until("it is written", || is_written(&bed));
     let status = ask(&bed, &["status", "--json"]).last_object();
     assert_eq!(status["daemon"]["callbacks"]["taken"], 0);
     drop(running);
@@ -120,16 +123,16 @@ fn the_embedded_service_calls_too() {
 /// A very fast service: it calls before it has answered the create.
 #[test]
 fn one_that_comes_before_the_creates_answer_is_not_lost() {
-    let rule = |asked: &Asked<'_>, book: &mut Book| {
-        if asked.endpoint == Endpoint::Create {
-            let url = book.creates[0].callback["url"].as_str().unwrap();
-            assert_eq!(request("POST", url, b"{}"), 204);
+    let rule = |request: &StubRequest<'_>, records: &mut StubRecords| {
+        if request.endpoint == Endpoint::Create {
+            let url = records.creates[0].callback["url"].as_str().unwrap();
+            assert_eq!(send("POST", url, b"{}"), 204);
         }
         Act::Well
     };
     let (_stub, bed, _) = hourly(rule, "");
     let running = daemon(&bed);
-    eventually("it is written", || is_written(&bed));
+    wait_until("it is written", || is_written(&bed));
     drop(running);
 }
 
@@ -138,7 +141,7 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
     let ended = Arc::new(AtomicBool::new(false));
     let rule = {
         let ended = Arc::clone(&ended);
-        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+        move |request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
             Endpoint::Read if !ended.load(Ordering::Relaxed) => Act::still_running(),
             _ => Act::Well,
         }
@@ -161,10 +164,10 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
         ("POST", format!("{base}/")),
     ];
     for (method, other) in &others {
-        assert_eq!(request(method, other, b"{}"), 404, "{method} {other}");
+        assert_eq!(send(method, other, b"{}"), 404, "{method} {other}");
     }
-    assert!([404, 0].contains(&request("POST", &forged, &vec![b'x'; 8 << 20])));
-    assert_eq!(stub.book().moments(Endpoint::Read).len(), 0, "nothing was asked because of them");
+    assert!([404, 0].contains(&send("POST", &forged, &vec![b'x'; 8 << 20])));
+    assert_eq!(stub.records().moments(Endpoint::Read).len(), 0, "nothing was asked because of them");
 
     // Slow senders hold nobody up.
     let slow: Vec<TcpStream> = (0..20)
@@ -177,10 +180,10 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
 
     // Early, doubled, and by one who has the address and means ill.
     for _ in 0..300 {
-        assert_eq!(request("PUT", &url, b"{\"id\": \"another\", \"event\": \"transcription.success\"}"), 204);
+        assert_eq!(send("PUT", &url, b"{\"id\": \"another\", \"event\": \"transcription.success\"}"), 204);
     }
-    eventually("it was asked", || !stub.book().moments(Endpoint::Read).is_empty());
-    assert!(stub.book().moments(Endpoint::Read).len() < 10, "{}", stub.book().moments(Endpoint::Read).len());
+    wait_until("it was asked", || !stub.records().moments(Endpoint::Read).is_empty());
+    assert!(stub.records().moments(Endpoint::Read).len() < 10, "{}", stub.records().moments(Endpoint::Read).len());
     let status = ask(&bed, &["status", "--json"]).last_object();
     let counts = &status["daemon"]["callbacks"];
     assert_eq!((&counts["taken"], &counts["strange"]), (&json!(300), &json!(others.len() + 1)), "{counts}");
@@ -194,8 +197,8 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
     ended.store(true, Ordering::Relaxed);
     let running = daemon(&bed);
     let result = format!("{{\"id\": \"t-2\", \"payload\": \"{}\"}}", "x".repeat(300 << 10));
-    assert_eq!(request("POST", &url, result.as_bytes()), 204);
-    eventually("it is written", || is_written(&bed));
+    assert_eq!(send("POST", &url, result.as_bytes()), 204);
+    wait_until("it is written", || is_written(&bed));
     let seal = url.rsplit('.').next().unwrap();
     let last = running.kill();
     for told in shown.iter().chain([&ran.stderr, &ran.stdout, &last.stderr, &last.stdout]) {
@@ -211,7 +214,7 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
     let asked =
         json!({ "callback": true, "callback_config": { "url": address, "method": "POST" }, "callback_url": address });
     assert_eq!(json["request_params"], asked, "what the service repeats is kept, but for the secret");
-    assert_eq!(stub.book().most_of_a_token(), 1);
+    assert_eq!(stub.records().most_of_a_token(), 1);
 }
 
 /// Where the service has no callbacks, or they come later.
@@ -221,7 +224,7 @@ fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_servic
     let ended = Arc::new(AtomicBool::new(false));
     let rule = {
         let ended = Arc::clone(&ended);
-        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+        move |request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
             Endpoint::Read if !ended.load(Ordering::Relaxed) => Act::still_running(),
             _ => Act::Well,
         }
@@ -231,28 +234,28 @@ fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_servic
     let checked = ask(&bed, &["check"]);
     let address = checked.stdout.lines().find_map(|line| line.split_once("keep it secret: ")).unwrap().1.to_owned();
     let running = daemon(&bed);
-    eventually("all are awaited", || {
+    wait_until("all are awaited", || {
         let rows = ask(&bed, &["jobs", "--json"]).objects();
         rows.iter().filter(|row| row["stage"] == "submitted").count() == FILES
     });
-    let ids = stub.book().ids();
+    let ids = stub.records().ids();
     let send = |id: &str| {
         let event = json!({ "event": "transcription.success", "payload": { "id": id } }).to_string();
-        assert_eq!(request("POST", &address, event.as_bytes()), 204);
+        assert_eq!(send("POST", &address, event.as_bytes()), 204);
     };
-    let reads = || stub.book().moments(Endpoint::Read).len();
+    let reads = || stub.records().moments(Endpoint::Read).len();
     for _ in 0..60 {
         let before = reads();
         send(&ids[0]);
         // As fast as somebody would who sees each of them answered.
         (0..10).take_while(|_| reads() == before).for_each(|_| std::thread::sleep(Duration::from_millis(5)));
     }
-    eventually("it was asked", || reads() > 0);
+    wait_until("it was asked", || reads() > 0);
     assert!(reads() < 10, "{}", reads());
     ended.store(true, Ordering::Relaxed);
     ids.iter().for_each(|id| send(id));
     let status = || ask(&bed, &["status", "--json"]).last_object();
-    eventually("all are written", || status()["daemon"]["done"] == FILES);
+    wait_until("all are written", || status()["daemon"]["done"] == FILES);
     assert_eq!(status()["daemon"]["callbacks"]["relied_on"], true, "each came before its end was seen");
     ended.store(false, Ordering::Relaxed);
     bed.drop_in(FILES, "last.wav");
@@ -279,16 +282,16 @@ fn the_webhook_has_an_address_that_only_a_person_is_shown() {
     called(&stub);
     awaited(&bed);
     let event = |event: &str, id: &str| json!({ "event": event, "payload": { "id": id } }).to_string();
-    let send = |body: &str| request("POST", &address, body.as_bytes());
+    let send = |body: &str| send("POST", &address, body.as_bytes());
     assert_eq!(send("no JSON"), 400);
     assert_eq!(send(&event("transcription.success", "")), 400);
     assert_eq!(send(&"[".repeat(60_000)), 400, "however deep");
     assert_eq!(send(&"x".repeat(100_000)), 413);
     assert_eq!(send(&event("transcription.created", "t-2")), 204);
     assert_eq!(send(&event("transcription.success", "somebody-elses")), 204);
-    assert_eq!(stub.book().moments(Endpoint::Read).len(), 0);
+    assert_eq!(stub.records().moments(Endpoint::Read).len(), 0);
     assert_eq!(send(&event("transcription.success", "t-2")), 204);
-    eventually("it is written", || is_written(&bed));
+    wait_until("it is written", || is_written(&bed));
     let ran = running.kill();
     assert!(!ran.stderr.contains(secret) && !ran.stdout.contains(secret));
 }

@@ -1,10 +1,10 @@
-//! Killed at every named place (`src/crash_points.rs`), on each side of every effect and every commit: nothing
-//! is lost, nothing is paid twice, nothing half-done is seen, and after two more passes nothing is left
-//! over. And killed at random, for as long as `SCRIBED_KILL_SECONDS` says.
+//! A kill at every crash point (`src/crash_points.rs`), on each side of every effect and every commit: nothing is lost,
+//! nothing is paid twice, nothing half-done is seen, and after two more passes nothing is left over. Also kills at
+//! random times, for as long as `SCRIBED_KILL_SECONDS` says.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech};
+use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech_piece};
 use crate::support::config::Config;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use scribed::crash_points::Point;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -55,10 +55,10 @@ struct Hosted {
 const REFUSED: &str = "refused.wav";
 const UNKNOWN: &str = "unknown.wav";
 
-fn rule(asked: &Asked<'_>, _: &mut Book) -> Act {
-    match asked.file {
-        REFUSED if asked.endpoint == Endpoint::Create => Act::Say(refusal(422, "not this one")),
-        UNKNOWN if asked.endpoint == Endpoint::Create => Act::After(refusal(500, "who knows")),
+fn rule(request: &StubRequest<'_>, _: &mut StubRecords) -> Act {
+    match request.file {
+        REFUSED if request.endpoint == Endpoint::Create => Act::Say(refusal(422, "not this one")),
+        UNKNOWN if request.endpoint == Endpoint::Create => Act::After(refusal(500, "who knows")),
         _ => Act::Well,
     }
 }
@@ -122,9 +122,9 @@ impl Scene for Hosted {
         let stage = |name: &str| jobs[name]["stage"].as_str().unwrap().to_owned();
         assert_eq!((stage("empty.wav"), stage(REFUSED)), ("skipped".into(), "failed".into()));
         assert_eq!(jobs.len(), self.files.len() + 2, "{:?}", jobs.keys());
-        let book = self.stub.book();
-        assert_eq!(book.most_of_a_token(), 1);
-        let accepted = book.accepted();
+        let records = self.stub.records();
+        assert_eq!(records.most_of_a_token(), 1);
+        let accepted = records.accepted();
         assert_eq!(accepted.get(REFUSED), Some(&0));
         let outputs = self.bed.outputs();
         assert_eq!(outputs.len(), self.files.len() * OUTPUTS.len(), "{:?}", outputs.keys());
@@ -186,7 +186,7 @@ impl Film {
     fn new() -> Self {
         let stub = Stub::well();
         let bed = hosted(&stub.url()).service("upload = \"audio\"").bed();
-        fs::write(bed.path("speech.wav"), speech(0)).unwrap();
+        fs::write(bed.path("speech.wav"), speech_piece(0)).unwrap();
         let (speech, film) = (bed.path("speech.wav"), bed.path("inbox/film.mp4"));
         let pictures = ["-f", "lavfi", "-t", "1", "-i", "testsrc2=size=160x120:rate=25", "-itsoffset", "0.5", "-i"];
         let coded = [speech.to_str().unwrap(), "-c:v", "mjpeg", "-c:a", "aac"];
@@ -202,9 +202,9 @@ impl Scene for Film {
 
     fn assert_whole(&self) {
         self.bed.assert_written("film.mp4");
-        let book = self.stub.book();
-        assert_eq!(book.creates.iter().filter(|create| create.accepted).count(), 1);
-        assert!(book.contents.keys().eq(["film.m4a"]), "{:?}", book.contents.keys());
+        let records = self.stub.records();
+        assert_eq!(records.creates.iter().filter(|create| create.accepted).count(), 1);
+        assert!(records.contents.keys().eq(["film.m4a"]), "{:?}", records.contents.keys());
         assert_eq!(crate::support::bed::files(&self.bed.path("state/spool")), Vec::<PathBuf>::new());
         let srt = fs::read_to_string(self.bed.path("inbox/film.en.srt")).unwrap();
         assert!(srt.contains("00:00:00,4") && srt.contains("--> 00:00:01,4"), "{srt}");

@@ -1,7 +1,7 @@
-//! Kill -9 at any moment, and the orders to stop: what was accepted ends, nothing is paid twice, and
-//! nothing half-done is seen, by the real binary.
+//! Kill -9 at any moment, and signals to stop: what was accepted ends, nothing is paid twice, and nothing half-done is
+//! seen, by the real binary.
 
-use crate::support::bed::{Bed, Desk, QUICK, Running, SERVICE_KEY, Service, eventually};
+use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, ServeProcess, StoredTranscriptions, wait_until};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ fn moment(chance: &mut fastrand::Rng, running: &mut Running, aimed_at: Option<&P
     const LONGEST_MS: u64 = 2_000;
     let wait = if aimed_at.is_some() { LONGEST_MS } else { chance.u64(..LONGEST_MS) };
     let until = Instant::now() + Duration::from_millis(wait);
-    let accepted = || aimed_at.map_or(0, |store| Desk::read(store).bought());
+    let accepted = || aimed_at.map_or(0, |store| StoredTranscriptions::read(store).bought());
     let before = accepted();
     while Instant::now() < until && accepted() == before && !running.has_ended() {
         std::thread::sleep(Duration::from_micros(200));
@@ -58,7 +58,7 @@ impl Seen {
     }
 }
 
-fn assert_all_written(bed: &Bed, store: &Desk) {
+fn assert_all_written(bed: &Bed, store: &StoredTranscriptions) {
     for (_, name) in NAMES {
         bed.assert_written(name);
     }
@@ -94,7 +94,7 @@ fn pass(bed: &Bed) -> Running {
 
 #[test]
 fn client_server_or_both_killed_the_accepted_transcriptions_end_and_none_is_paid_twice() {
-    let mut service = Service::start();
+    let mut service = ServeProcess::start();
     let bed = bed_of_recordings(&service.client_config());
     let (mut chance, mut seen) = (chance(), Seen::default());
     let store = service.data();
@@ -121,10 +121,10 @@ fn client_server_or_both_killed_the_accepted_transcriptions_end_and_none_is_paid
 
 #[test]
 fn a_client_that_outlives_its_server_finishes_when_it_is_back() {
-    let mut service = Service::start();
+    let mut service = ServeProcess::start();
     let bed = bed_of_recordings(&service.client_config());
     let running = pass(&bed);
-    eventually("something is accepted", || service.store().bought() > 0);
+    wait_until("something is accepted", || service.store().bought() > 0);
     service.kill();
     service.revive();
     let ran = running.wait();
@@ -137,7 +137,7 @@ fn an_order_to_stop_leaves_everything_for_the_next_pass() {
     for signal in [Signal::INT, Signal::TERM] {
         let bed = bed_of_recordings(QUICK);
         let running = Running::start(bed.command(["once", "--json"]));
-        eventually("something is accepted", || bed.store().bought() > 0);
+        wait_until("something is accepted", || bed.store().bought() > 0);
         let begun = Instant::now();
         running.signal(signal);
         let ran = running.wait();
@@ -156,11 +156,11 @@ fn a_second_order_leaves_at_once() {
         let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1h\"\n");
         bed.drop_in(0, "talk.wav");
         let mut running = Running::start(bed.command(["once"]));
-        eventually("it has begun", || {
+        wait_until("it has begun", || {
             fs::read_dir(bed.path("state/history")).is_ok_and(|mut files| files.next().is_some())
         });
         // Two that arrive together may count as one: so again until it has ended.
-        eventually("it has left", || {
+        wait_until("it has left", || {
             if !running.has_ended() {
                 running.signal(signal);
             }

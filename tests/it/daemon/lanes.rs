@@ -1,6 +1,6 @@
-//! Whose turn it is: live before backlog, with room kept for it; and what a person puts before all others.
+//! The order of jobs: live before backlog, with slots kept for live ones, and `scribed bump` before all others.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn config(stub: &Stub, (uploads, running): (usize, usize), inbox: &str, other: &
 
 /// As many recordings as one likes, each of its own content.
 fn put(bed: &Bed, n: usize, place: &str) {
-    let mut sound = crate::support::bed::speech(n % 8);
+    let mut sound = crate::support::bed::speech_piece(n % 8);
     sound.extend(std::iter::repeat_n(0_u8, 2 * (n + 1)));
     fs::write(bed.path(place), sound).unwrap();
 }
@@ -30,8 +30,8 @@ fn put(bed: &Bed, n: usize, place: &str) {
 fn slow() -> (Stub, Arc<AtomicBool>) {
     let ended = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&ended);
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read if asked.file.starts_with("old") && !over.load(Ordering::SeqCst) => Act::still_running(),
+    let stub = Stub::start(move |request, _| match request.endpoint {
+        Endpoint::Read if request.file.starts_with("old") && !over.load(Ordering::SeqCst) => Act::still_running(),
         _ => Act::Well,
     });
     (stub, ended)
@@ -53,7 +53,7 @@ fn what_stands_beside_a_recording_says_how_urgent_it_is() {
     assert!(told.contains("oldest first, priority 10"), "{told}");
     assert_eq!(bed.run(["resume"]).code, 0);
     assert_eq!(bed.once(0)["done"], 6);
-    assert_eq!(stub.book().creates[0].file, "old-4.wav");
+    assert_eq!(stub.records().creates[0].file, "old-4.wav");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn a_backlog_leaves_room_for_a_clip() {
     let bed = bed(&stub, (2, 4), "lane = \"backlog\"", "");
     (0..12).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
     let daemon = Running::start(bed.command(["run"]));
-    eventually("the backlog has what it may have", || at(&bed, "submitted") == 3 && at(&bed, "uploaded") == 3);
+    wait_until("the backlog has what it may have", || at(&bed, "submitted") == 3 && at(&bed, "uploaded") == 3);
     put(&bed, 20, "other/clip.wav");
-    eventually("the clip is written", || bed.jobs().get("clip.wav").is_some_and(|job| job["stage"] == "written"));
+    wait_until("the clip is written", || bed.jobs().get("clip.wav").is_some_and(|job| job["stage"] == "written"));
     assert_eq!((at(&bed, "submitted"), at(&bed, "written")), (3, 1), "the backlog has no more than it may have");
     let lanes = || bed.run(["status", "--json"]).last_object()["lanes"].clone();
     let empty = json!({ "lane": "live", "waiting": 0, "in_flight": 0 });
@@ -74,7 +74,7 @@ fn a_backlog_leaves_room_for_a_clip() {
     let told = bed.run(["explain", "inbox/old-9.wav"]).stdout;
     assert!(told.contains("backlog, oldest first"), "{told}");
     ended.store(true, Ordering::SeqCst);
-    eventually("all is written", || at(&bed, "written") == 13);
+    wait_until("all is written", || at(&bed, "written") == 13);
     drop(daemon);
 }
 
@@ -86,7 +86,7 @@ fn a_shut_window_holds_up_no_other_source() {
     let bed = bed(&stub, limits, "", "");
     (0..6).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
     let daemon = Running::start(bed.command(["run"]));
-    eventually("some wait uploaded", || at(&bed, "submitted") == 2 && at(&bed, "uploaded") == 2);
+    wait_until("some wait uploaded", || at(&bed, "submitted") == 2 && at(&bed, "uploaded") == 2);
     drop(daemon);
     ended.store(true, Ordering::SeqCst);
     let never = "submit = { from = \"0 0 0 1 1 * 2020\", for = \"1h\" }";
@@ -111,14 +111,14 @@ fn what_a_person_bumps_comes_first_with_a_daemon_and_without() {
     assert_eq!(unknown.code, 2, "{unknown:?}");
     assert_eq!(bed.run(["resume"]).code, 0);
     assert_eq!(bed.once(0)["done"], 4);
-    let created: Vec<String> = stub.book().creates.iter().map(|create| create.file.clone()).collect();
+    let created: Vec<String> = stub.records().creates.iter().map(|create| create.file.clone()).collect();
     assert_eq!(created, ["c.wav", "b.wav", "d.wav", "a.wav"]);
     let over = bed.run(["bump", "inbox/c.wav"]);
     assert!(over.code == 1 && over.stderr.contains("has ended"), "{over:?}");
     assert_eq!(bed.run(["pause"]).code, 0);
     put(&bed, 4, "inbox/e.wav");
     let daemon = bed.daemon();
-    eventually("it is known", || bed.jobs().contains_key("e.wav"));
+    wait_until("it is known", || bed.jobs().contains_key("e.wav"));
     assert_eq!(bed.run(["bump", "inbox/e.wav"]).code, 0);
     assert!(bed.run(["explain", "inbox/e.wav"]).stdout.contains("before all others"));
     drop(daemon);

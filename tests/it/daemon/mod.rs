@@ -1,4 +1,4 @@
-//! `scribed run` and `once` as a running program: it starts, watches the clock, is stopped, is killed, goes on.
+//! `scribed run` and `once` as processes: start, schedules, stop, kill, continue.
 
 mod budget;
 mod callback_listener;

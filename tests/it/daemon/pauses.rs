@@ -1,6 +1,7 @@
-//! Rest by a person's order: of everything, of one source, for a time; and until nothing is at the service.
+//! `scribed pause`, `resume` and `drain`: of everything, of one source, for a time, and until nothing is at the
+//! service.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::Stub;
 use serde_json::json;
@@ -48,14 +49,14 @@ fn a_pause_for_a_time_ends_by_itself() {
     assert_eq!(bed.run(["pause", "--for", "1h"]).code, 0);
     let running = bed.daemon();
     put(&bed, 0, "inbox/a.wav");
-    eventually("it rests", || {
+    wait_until("it rests", || {
         let status = bed.run(["status", "--json"]).last_object();
         status["waiting_for"] == json!({ "pause": 1 }) && status["pauses"][0]["until"].is_string()
     });
     drop(running);
     let running = bed.daemon();
     assert_eq!(bed.run(["pause", "--for", "700ms"]).code, 0, "in the place of the longer one");
-    eventually("it goes on", || bed.jobs().values().all(|job| job["stage"] == "written"));
+    wait_until("it goes on", || bed.jobs().values().all(|job| job["stage"] == "written"));
     drop(running);
     let nonsense = bed.run(["pause", "--for", "soon"]);
     assert_eq!(nonsense.code, 2);
@@ -67,11 +68,11 @@ fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
     let bed = two_sources(&stub);
     put(&bed, 0, "inbox/a.wav");
     let daemon = bed.daemon();
-    eventually("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
+    wait_until("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     let mut draining = Running::start(bed.command(["drain", "--json"]));
-    eventually("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
+    wait_until("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
     put(&bed, 1, "inbox/b.wav");
-    eventually("the new one waits", || bed.jobs().len() == 2);
+    wait_until("the new one waits", || bed.jobs().len() == 2);
     assert!(!draining.has_ended(), "the first one has not ended");
     ended.store(true, Ordering::SeqCst);
     let drained = draining.wait();
@@ -79,7 +80,7 @@ fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
     let jobs = bed.jobs();
     assert_eq!(jobs["a.wav"]["stage"], "written");
     assert_ne!(jobs["b.wav"]["stage"], "written");
-    assert_eq!(stub.book().accepted().len(), 1);
+    assert_eq!(stub.records().accepted().len(), 1);
     drop(daemon);
 }
 
@@ -89,7 +90,7 @@ fn without_a_daemon_draining_does_the_work_itself() {
     let bed = two_sources(&stub);
     put(&bed, 0, "inbox/a.wav");
     let mut pass = Running::start(bed.command(["once"]));
-    eventually("it is at the service", || !stub.book().accepted().is_empty());
+    wait_until("it is at the service", || !stub.records().accepted().is_empty());
     assert!(!pass.has_ended());
     pass.kill();
     put(&bed, 1, "inbox/b.wav");

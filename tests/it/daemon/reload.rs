@@ -1,6 +1,6 @@
-//! A changed `jobs.toml` while the daemon runs: taken up whole or not at all, and nothing is lost or paid twice.
+//! A changed `jobs.toml` while the daemon runs: applied whole or not at all, and nothing is lost or paid twice.
 
-use crate::support::bed::{Bed, eventually};
+use crate::support::bed::{Bed, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
@@ -28,7 +28,7 @@ fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("the source shelf was added"), "{ran:?}");
-    eventually("what lies there is written", || exists(&bed.path("shelf/a.en.txt")));
+    wait_until("what lies there is written", || exists(&bed.path("shelf/a.en.txt")));
 
     // What is wrong with it is told to whoever asked; nothing of it counts.
     bed.configure(&Config::of(&stub).inbox("settel = \"1s\""));
@@ -41,11 +41,11 @@ fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
     assert_eq!(fixed.code, 2, "{fixed:?}");
     assert!(fixed.stderr.contains("[state] spool cannot change while the daemon runs"), "{fixed:?}");
     fs::rename(bed.drop_in(1, "b.wav"), bed.path("shelf/b.wav")).unwrap();
-    eventually("the daemon goes on with the old one", || exists(&bed.path("shelf/b.en.txt")));
+    wait_until("the daemon goes on with the old one", || exists(&bed.path("shelf/b.en.txt")));
 
     bed.configure(&config(&stub.url()));
     daemon.signal(Signal::HUP);
-    eventually("the signal is heard", || {
+    wait_until("the signal is heard", || {
         bed.run(["explain", "shelf/c.wav"]).stdout.contains("is not below the folder of a source")
     });
     daemon.signal(Signal::TERM);
@@ -67,21 +67,21 @@ fn what_waited_for_a_person_goes_on_with_the_new_configuration() {
     bed.drop_in(0, "a.wav");
     let _daemon = bed.daemon();
     let trouble = || bed.run(["status", "--json"]).last_object()["daemon"]["trouble"].is_string();
-    eventually("the service is not reached", trouble);
+    wait_until("the service is not reached", trouble);
     bed.configure(&config(&stub.url()).section("[budget]\ntotal = \"1s\""));
     assert_eq!(bed.run(["reload"]).code, 0);
-    eventually("it is too much for the budget", || {
+    wait_until("it is too much for the budget", || {
         bed.jobs().get("a.wav").is_some_and(|job| job["reason"].as_str().unwrap().contains("budget"))
     });
     bed.configure(&config(&stub.url()).section("[budget]\ntotal = \"1h\""));
     assert_eq!(bed.run(["reload"]).code, 0);
-    eventually("it is written", || exists(&bed.path("inbox/a.en.txt")));
+    wait_until("it is written", || exists(&bed.path("inbox/a.en.txt")));
 }
 
 /// A service whose jobs are on their way is not taken out from under them.
 #[test]
 fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Say(refusal(503, "back soon")),
         _ => Act::Well,
     });
@@ -92,16 +92,16 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
     let bed = Bed::new(&named("first"));
     bed.drop_in(0, "a.wav");
     let _daemon = bed.daemon();
-    eventually("it is submitted", || bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted"));
+    wait_until("it is submitted", || bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted"));
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.stderr.contains("no service `first` any more, but the queue has 1 open job for it"), "{refused:?}");
     stub.set(|_, _| Act::Well);
-    eventually("it is written", || exists(&bed.path("inbox/a.en.txt")));
+    wait_until("it is written", || exists(&bed.path("inbox/a.en.txt")));
     assert_eq!(bed.run(["reload"]).code, 0);
     bed.drop_in(1, "b.wav");
-    eventually("the new one does it", || exists(&bed.path("inbox/b.en.txt")));
+    wait_until("the new one does it", || exists(&bed.path("inbox/b.en.txt")));
     assert_eq!(bed.jobs()["b.wav"]["service"], json!("second"));
 }
 
@@ -109,9 +109,9 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
 fn no_job_is_lost_or_paid_twice_over_reloads_under_load() {
     const FILES: usize = 200;
     // Now and then an answer to a create is lost: what became of it must be known over a reload, too.
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Create if asked.before % 17 == 3 => Act::After(refusal(500, "lost")),
-        Endpoint::Read if asked.before_of_file < 2 => Act::still_running(),
+    let stub = Stub::start(|request, _| match request.endpoint {
+        Endpoint::Create if request.before % 17 == 3 => Act::After(refusal(500, "lost")),
+        Endpoint::Read if request.before_of_file < 2 => Act::still_running(),
         _ => Act::Well,
     });
     let of = |n: usize| {
@@ -131,7 +131,7 @@ fn no_job_is_lost_or_paid_twice_over_reloads_under_load() {
     let daemon = bed.daemon();
     let done = || bed.run(["status", "--json"]).last_object()["jobs"]["written"].as_u64().unwrap_or(0) as usize;
     let mut reloads = 0;
-    eventually("all is written", || {
+    wait_until("all is written", || {
         reloads += 1;
         bed.configure(&of(reloads));
         let ran = bed.run(["reload"]);
@@ -142,7 +142,7 @@ fn no_job_is_lost_or_paid_twice_over_reloads_under_load() {
     daemon.signal(Signal::TERM);
     let ended = daemon.wait();
     assert!(!ended.stderr.contains("an internal error") && ended.code == 0, "{ended:?}");
-    let book = stub.book();
-    assert_eq!((book.accepted().len(), book.most_of_a_token()), (FILES, 1));
-    assert!(book.accepted().values().all(|times| *times == 1), "{:?}", book.accepted());
+    let records = stub.records();
+    assert_eq!((records.accepted().len(), records.most_of_a_token()), (FILES, 1));
+    assert!(records.accepted().values().all(|times| *times == 1), "{:?}", records.accepted());
 }

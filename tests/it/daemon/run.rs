@@ -1,6 +1,6 @@
 //! `scribed run` and the commands beside it, by the real binary and its real socket.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, SERVICE_KEY, Service, eventually};
+use crate::support::bed::{Bed, QUICK, Ran, Running, SERVICE_KEY, ServeProcess, wait_until};
 use crate::support::proxy::{Mood, Proxy};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn row(bed: &Bed, job: &str) -> Value {
 }
 
 fn becomes(bed: &Bed, job: &str, stage: &str) {
-    eventually(&format!("{job} is {stage}"), || {
+    wait_until(&format!("{job} is {stage}"), || {
         let ran = run(bed, &["show", "--json", job]);
         ran.code == 0 && ran.last_object()["stage"] == stage
     });
@@ -142,8 +142,8 @@ fn a_state_far_down_is_reached() {
 }
 
 /// A queue that is trusted already, at a service behind a way of this mood.
-fn behind(mood: Mood, lag: &str) -> (Service, Proxy, Bed) {
-    let service = Service::start();
+fn behind(mood: Mood, lag: &str) -> (ServeProcess, Proxy, Bed) {
+    let service = ServeProcess::start();
     let proxy = Proxy::to(service.port, Mood::Pass);
     let config = |lag: &str| {
         service.client_config().replace(&service.port.to_string(), &proxy.port.to_string()).replace("\"1s\"", lag)
@@ -161,10 +161,10 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
     let (service, proxy, bed) = behind(Mood::StickUploads, "\"1s\"");
     let talk = bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("the upload is stuck", || proxy.stuck() == 1);
+    wait_until("the upload is stuck", || proxy.stuck() == 1);
     let log = stop(running).stderr;
     assert!(!log.contains("did not end in time"), "it was waited for: {log}");
-    eventually("nobody sends any more", || proxy.stuck() == 0);
+    wait_until("nobody sends any more", || proxy.stuck() == 0);
     assert_eq!(row(&bed, talk.to_str().unwrap())["stage"], "probed");
 
     proxy.set(Mood::Pass);
@@ -180,7 +180,7 @@ fn a_pass_answers_commands_while_it_works() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     let talk = bed.drop_in(0, "talk.wav");
     let pass = start(&bed, &["once", "--json"]);
-    eventually("the answer to the create is held back", || proxy.held() == 1);
+    wait_until("the answer to the create is held back", || proxy.held() == 1);
 
     let said = status(&bed)["daemon"].clone();
     assert_eq!((&said["pid"], &said["pass"]), (&json!(pass.pid()), &json!(true)));
@@ -207,9 +207,9 @@ fn drained_during_a_pass_what_was_bought_is_awaited_by_whoever_is_left() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     bed.drop_in(0, "talk.wav");
     let pass = start(&bed, &["once", "--json", "--patience", "1s"]);
-    eventually("the answer to the create is held back", || proxy.held() == 1);
+    wait_until("the answer to the create is held back", || proxy.held() == 1);
     let drain = start(&bed, &["drain", "--json"]);
-    eventually("nothing new is sent", || status(&bed)["paused"] == true);
+    wait_until("nothing new is sent", || status(&bed)["paused"] == true);
     proxy.set(Mood::Pass);
     pass.wait();
     let ran = drain.wait();
@@ -223,9 +223,9 @@ fn told_to_stop_while_a_create_is_on_its_way_its_answer_is_waited_for() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("the answer to the create is held back", || proxy.held() == 1);
+    wait_until("the answer to the create is held back", || proxy.held() == 1);
     running.signal(Signal::TERM);
-    eventually("it stops", || !bed.path("state/control.sock").exists());
+    wait_until("it stops", || !bed.path("state/control.sock").exists());
     proxy.set(Mood::Pass);
     let ran = running.wait();
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -238,7 +238,7 @@ fn told_to_stop_while_a_create_is_on_its_way_its_answer_is_waited_for() {
 fn a_second_order_to_stop_leaves_at_once() {
     let bed = Bed::new(QUICK);
     let mut running = daemon(&bed);
-    eventually("it has left", || {
+    wait_until("it has left", || {
         if !running.has_ended() {
             running.signal(Signal::TERM);
         }
@@ -257,7 +257,7 @@ fn commands_are_answered_while_a_long_list_streams() {
         fs::write(bed.path(format!("inbox/an-empty-recording-with-a-long-name-{n:04}.wav")), "").unwrap();
     }
     let running = daemon(&bed);
-    eventually("all are looked at", || status(&bed)["jobs"]["skipped"] == FILES);
+    wait_until("all are looked at", || status(&bed)["jobs"]["skipped"] == FILES);
     let mut listing = bed.command(["jobs", "--json"]);
     let mut listing = listing.stdout(Stdio::piped()).spawn().unwrap();
     let mut rows = BufReader::new(listing.stdout.take().unwrap()).lines();
@@ -275,10 +275,10 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
     let (service, proxy, bed) = behind(Mood::StickUploads, "\"1s\"");
     let talk = bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("the upload is stuck", || proxy.stuck() == 1);
+    wait_until("the upload is stuck", || proxy.stuck() == 1);
     let cancelled = ok(&bed, &["cancel", "--json", talk.to_str().unwrap()]).last_object();
     assert_eq!((&cancelled["stage"], &cancelled["due"]), (&json!("cancelled"), &Value::Null));
-    eventually("its upload is dropped", || proxy.stuck() == 0);
+    wait_until("its upload is dropped", || proxy.stuck() == 0);
     proxy.set(Mood::Pass);
     let again = run(&bed, &["cancel", "2"]);
     assert_eq!(again.code, 1, "{again:?}");
@@ -307,7 +307,7 @@ fn a_pause_holds_over_restarts() {
     assert_eq!(passed.code, 1, "{passed:?}");
     assert!(passed.stdout.contains("1 waiting for: pause") && passed.stdout.contains("scribed resume"), "{passed:?}");
     let running = daemon(&bed);
-    eventually("it is ready to be sent", || row(&bed, "1")["stage"] == "probed");
+    wait_until("it is ready to be sent", || row(&bed, "1")["stage"] == "probed");
     let said = status(&bed);
     assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"pause": 1})));
     assert!(stop(running).stderr.contains("paused"));
@@ -322,8 +322,8 @@ fn an_unknown_create_is_a_persons_to_pay_again_and_nobody_elses() {
     let (service, proxy, bed) = behind(Mood::LoseAnswers, "\"1h\"");
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    eventually("the answer to the create is lost", || proxy.lost() == 1);
-    eventually("its job says so", || row(&bed, "2")["fault"]["kind"] == "unknown");
+    wait_until("the answer to the create is lost", || proxy.lost() == 1);
+    wait_until("its job says so", || row(&bed, "2")["fault"]["kind"] == "unknown");
     proxy.set(Mood::Pass);
     for command in ["retry", "cancel"] {
         let declined = run(&bed, &[command, "2"]);

@@ -1,6 +1,6 @@
 //! Sources that are scanned by a cron line: by the real binary, under a wall clock that the test sets.
 
-use crate::support::bed::{Bed, Ran, Running, eventually};
+use crate::support::bed::{Bed, Ran, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::Stub;
 use chrono::{DateTime, Utc};
@@ -62,14 +62,14 @@ impl Days {
     }
 
     fn written(&self, stem: &str) {
-        eventually(&format!("{stem} is written"), || self.is_written(stem));
+        wait_until(&format!("{stem} is written"), || self.is_written(stem));
     }
 
     /// Something comes, and is heard of: what the start has to do is done by then. What comes before the folder is
     /// watched is known by its date, which is not by the clock of this test.
     fn heard_of(&self, n: usize, stem: &str) {
         let name = format!("{stem}.wav");
-        eventually(&format!("{stem} is heard of"), || {
+        wait_until(&format!("{stem} is heard of"), || {
             self.bed.drop_in(n, &name);
             self.run(["jobs", "--json"]).objects().iter().any(|job| job["path"] == name)
         });
@@ -93,7 +93,7 @@ impl Days {
     /// The source was scanned a first time, and no daemon runs.
     fn after_the_first_scan(self) -> Self {
         let daemon = self.daemon();
-        eventually("a scan is over", || !self.scan()["ended"].is_null());
+        wait_until("a scan is over", || !self.scan()["ended"].is_null());
         stop(daemon);
         self
     }
@@ -130,7 +130,7 @@ fn a_slot_is_run_once_over_restarts_and_what_was_missed_is_made_up_once() {
     );
     let daemon = days.daemon();
     days.written("b");
-    eventually("the scan is over", || !days.scan()["ended"].is_null());
+    wait_until("the scan is over", || !days.scan()["ended"].is_null());
     let scan = days.scan();
     assert!(scan["begun"].as_str().unwrap().starts_with("2027-01-12T09:00:"), "{scan}");
     assert_eq!(scan["next"], "2027-01-12T22:00:00.000Z", "{scan}");
@@ -140,7 +140,7 @@ fn a_slot_is_run_once_over_restarts_and_what_was_missed_is_made_up_once() {
     days.set("2027-01-12T21:59:57Z");
     let daemon = days.daemon();
     days.written("d");
-    eventually("the scan is over", || !days.scan()["ended"].is_null());
+    wait_until("the scan is over", || !days.scan()["ended"].is_null());
     let begun = days.scan()["begun"].as_str().unwrap().to_owned();
     assert!(begun.as_str() >= "2027-01-12T22:00:00" && begun.as_str() < "2027-01-12T22:01", "{begun}");
     stop(daemon);
@@ -210,7 +210,7 @@ fn a_wall_clock_that_is_set_back_runs_no_slot_twice() {
     days.set("2027-01-10T22:00:01Z");
     stop(daemon);
     let daemon = days.daemon();
-    eventually("the slot is run", || days.scan()["next"] == "2027-01-11T22:00:00.000Z");
+    wait_until("the slot is run", || days.scan()["next"] == "2027-01-11T22:00:00.000Z");
     days.set("2027-01-10T21:30:00Z");
     assert_eq!(days.scan()["next"], "2027-01-11T22:00:00.000Z", "while it runs");
     stop(daemon);
@@ -219,7 +219,7 @@ fn a_wall_clock_that_is_set_back_runs_no_slot_twice() {
     days.set("2027-01-10T21:59:58Z");
     let daemon = days.daemon();
     days.heard_of(2, "c");
-    eventually("it is past", || days.run(["status", "--json"]).code == 0 && wall_is_past(&days, "22:00:02"));
+    wait_until("it is past", || days.run(["status", "--json"]).code == 0 && wall_is_past(&days, "22:00:02"));
     days.heard_of(3, "d");
     days.assert_waits("b", "2027-01-11T22:00:00.000Z");
     stop(daemon);
@@ -276,7 +276,7 @@ fn what_is_scanned_by_a_length_of_time_says_when_too() {
     days.bed.drop_in(0, "a.wav");
     let daemon = days.daemon();
     days.written("a");
-    eventually("the scan is over", || !days.scan()["next"].is_null());
+    wait_until("the scan is over", || !days.scan()["next"].is_null());
     let (scan, told) = (days.scan(), days.run(["status"]).stdout);
     assert!(scan["next"].as_str().unwrap().starts_with("2027-01-10T14:3"), "{scan}");
     assert_eq!((&scan["scan"], &scan["missed"]), (&json!("30m"), &Value::Null));
@@ -300,12 +300,12 @@ fn a_window_is_open_when_the_wall_says_so_also_a_second_time() {
     days.written("a");
     days.set("2027-01-10T23:05:00Z");
     days.bed.drop_in(1, "b.wav");
-    eventually("it waits", || waits("b"));
+    wait_until("it waits", || waits("b"));
     assert!(!days.is_written("b"));
     // The clock was wrong: it is not eleven yet.
     days.set("2027-01-10T22:30:00Z");
     days.heard_of(2, "c");
     days.written("b");
-    assert_eq!(days.stub.book().creates.len(), 3, "and nothing is bought twice");
+    assert_eq!(days.stub.records().creates.len(), 3, "and nothing is bought twice");
     stop(daemon);
 }

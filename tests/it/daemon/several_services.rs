@@ -1,6 +1,6 @@
-//! Several services in one process: each has its own jobs, its own line and its own limits.
+//! Several services in one process: each has its own jobs, its own circuit breaker and its own limits.
 
-use crate::support::bed::{Bed, QUICK, eventually};
+use crate::support::bed::{Bed, QUICK, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal, refusal_with};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn secret(bed: &Bed) {
 }
 
 fn heard_of(stub: &Stub) -> BTreeSet<String> {
-    stub.book().asked.iter().map(|(_, _, file)| file.clone()).filter(|file| !file.is_empty()).collect()
+    stub.records().requests.iter().map(|(_, _, file)| file.clone()).filter(|file| !file.is_empty()).collect()
 }
 
 fn services(bed: &Bed) -> Vec<Value> {
@@ -61,14 +61,14 @@ fn copies_are_shared_within_a_service_only() {
     fs::copy(bed.path("inbox/open.wav"), bed.path("vault/secret.wav")).unwrap();
     fs::copy(bed.path("inbox/open.wav"), bed.path("inbox/again.wav")).unwrap();
     assert_eq!(bed.once(0)["done"], 3);
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 1);
     bed.store().assert_each_once(1);
 }
 
 /// It had been uploaded before its owner thought of it: nothing more is sent, and it is done here.
 #[test]
 fn what_was_uploaded_before_it_had_to_stay_is_not_submitted_elsewhere() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Create => Act::Say(refusal(429, "slower")),
         _ => Act::Well,
     });
@@ -81,7 +81,7 @@ fn what_was_uploaded_before_it_had_to_stay_is_not_submitted_elsewhere() {
     bed.configure(&config(&stub, KEPT_HERE));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.jobs()["secret.wav"]["service"], "site");
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 0);
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_service_that_is_out_holds_up_no_other() {
 /// What is at a service that was taken out of the file is not asked of another one: it would not be there.
 #[test]
 fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Say(refusal(503, "back soon")),
         _ => Act::Well,
     });
@@ -120,13 +120,13 @@ fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
     assert!(told.contains("jobs.toml has no service `first`"), "{told}");
     bed.configure(&far("first"));
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().accepted()["a.wav"], 1);
+    assert_eq!(stub.records().accepted()["a.wav"], 1);
 }
 
 /// What was submitted at one address is not asked for at another under the same name, where it would fail as gone.
 #[test]
 fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_word() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Say(refusal(503, "back soon")),
         _ => Act::Well,
     });
@@ -137,7 +137,7 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
         bed.drop_in(n, name);
     }
     assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
-    let reads = |stub: &Stub| stub.book().moments(Endpoint::Read).len();
+    let reads = |stub: &Stub| stub.records().moments(Endpoint::Read).len();
     let before = reads(&stub);
     stub.set(|_, _| Act::Well);
     bed.configure(&moved);
@@ -148,16 +148,18 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
     let told = bed.run(["show", "inbox/a.wav"]).stdout;
     assert!(told.contains("was bought at http://127.0.0.1:") && told.contains("scribed retry"), "{told}");
     let deleted = bed.run(["cancel", "--delete", "inbox/b.wav"]);
-    assert_eq!((deleted.code, stub.book().ids().len()), (1, 2), "{deleted:?}");
+    assert_eq!((deleted.code, stub.records().ids().len()), (1, 2), "{deleted:?}");
     assert!(deleted.stderr.contains("is not deleted: it is at http://127.0.0.1:"), "{deleted:?}");
 
     // It has its old address again: nobody has to say anything.
     bed.configure(&old);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 2);
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 2);
 
     // It is the same service, and a person says so.
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Say(refusal(503, "back soon")) } else { Act::Well });
+    stub.set(
+        |request, _| if request.endpoint == Endpoint::Read { Act::Say(refusal(503, "back soon")) } else { Act::Well },
+    );
     bed.drop_in(2, "c.wav");
     assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
     stub.set(|_, _| Act::Well);
@@ -165,24 +167,27 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
     assert_eq!(bed.once(1)["waiting_for"], json!({ "person": 1 }));
     assert_eq!(bed.run(["retry", "inbox/c.wav"]).code, 0);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().accepted()["c.wav"], 1);
+    assert_eq!(stub.records().accepted()["c.wav"], 1);
 }
 
 /// An upload at the old address is of no use at the new one.
 #[test]
 fn what_was_uploaded_before_a_service_moved_is_sent_again() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Create => Act::Say(refusal(429, "slower")),
         _ => Act::Well,
     });
     let bed = bed(&stub, "");
     bed.drop_in(0, "a.wav");
     assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
-    assert_eq!((&bed.jobs()["a.wav"]["stage"], stub.book().moments(Endpoint::Upload).len()), (&json!("uploaded"), 1));
+    assert_eq!(
+        (&bed.jobs()["a.wav"]["stage"], stub.records().moments(Endpoint::Upload).len()),
+        (&json!("uploaded"), 1)
+    );
     stub.set(|_, _| Act::Well);
     bed.configure(&config(&stub, "").to_string().replace("//127.0.0.1:", "//localhost:"));
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().moments(Endpoint::Upload).len(), 2);
+    assert_eq!(stub.records().moments(Endpoint::Upload).len(), 2);
 }
 
 /// A service that bears fewer at a time than was agreed: it is found out, shown, and kept to.
@@ -190,12 +195,14 @@ fn what_was_uploaded_before_a_service_moved_is_sent_again() {
 fn the_limits_are_found_below_those_that_were_agreed() {
     const BEARS: usize = 5;
     // Ended ones make room; a read that answers `done` ends one.
-    let open = move |book: &crate::support::stub::Book| book.accepted().values().sum::<usize>() - book.ended.len();
-    let stub = Stub::start(move |asked, book| match asked.endpoint {
-        Endpoint::Create if open(book) >= BEARS => Act::Say(refusal(429, "too many at a time")),
-        Endpoint::Read if asked.before_of_file < 3 => Act::still_running(),
+    let open = move |records: &crate::support::stub::StubRecords| {
+        records.accepted().values().sum::<usize>() - records.ended.len()
+    };
+    let stub = Stub::start(move |request, records| match request.endpoint {
+        Endpoint::Create if open(records) >= BEARS => Act::Say(refusal(429, "too many at a time")),
+        Endpoint::Read if request.before_of_file < 3 => Act::still_running(),
         Endpoint::Read => {
-            book.ended.insert(asked.file.to_owned());
+            records.ended.insert(request.file.to_owned());
             Act::Well
         }
         _ => Act::Well,
@@ -208,14 +215,14 @@ fn the_limits_are_found_below_those_that_were_agreed() {
         fs::write(bed.path(format!("inbox/{n:02}.wav")), bytes).unwrap();
     }
     let daemon = bed.daemon();
-    eventually("the lower limit is shown", || {
+    wait_until("the lower limit is shown", || {
         let running = services(&bed)[0]["limits"]["running"].clone();
         running["agreed"] == json!(20) && running["found"].as_u64().is_some_and(|found| found < 10)
     });
-    eventually("all is done", || bed.jobs().values().all(|job| job["stage"] == "written"));
+    wait_until("all is done", || bed.jobs().values().all(|job| job["stage"] == "written"));
     drop(daemon);
-    assert_eq!(stub.book().accepted().len(), 40);
-    assert_eq!(stub.book().most_of_a_token(), 1);
+    assert_eq!(stub.records().accepted().len(), 40);
+    assert_eq!(stub.records().most_of_a_token(), 1);
 }
 
 /// Whatever was on its way: until the time that the service named, not one request of this process comes.
@@ -223,8 +230,8 @@ fn the_limits_are_found_below_those_that_were_agreed() {
 fn retry_after_is_undercut_by_no_request() {
     const LEFT_ALONE: Duration = Duration::from_secs(2);
     let mut first: Option<Instant> = None;
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Upload if first.is_none() && asked.before == 3 => {
+    let stub = Stub::start(move |request, _| match request.endpoint {
+        Endpoint::Upload if first.is_none() && request.before == 3 => {
             first = Some(Instant::now());
             Act::Say(refusal_with(429, "retry-after: 2\r\n", "leave me alone"))
         }
@@ -235,8 +242,8 @@ fn retry_after_is_undercut_by_no_request() {
         bed.drop_in(n, format!("{n}.wav"));
     }
     assert_eq!(bed.once(0)["done"], 8);
-    let asked: Vec<Instant> = stub.book().asked.iter().map(|(at, ..)| *at).collect();
-    let refused = stub.book().moments(Endpoint::Upload)[3];
+    let asked: Vec<Instant> = stub.records().requests.iter().map(|(at, ..)| *at).collect();
+    let refused = stub.records().moments(Endpoint::Upload)[3];
     // What had left before the answer came may still arrive.
     let crossed = Duration::from_millis(500);
     let early = asked.iter().filter(|at| **at > refused + crossed && **at < refused + LEFT_ALONE).count();
@@ -254,10 +261,10 @@ fn a_rehearsal_with_the_embedded_service_stands_for_no_purchase_at_a_hosted_one(
     assert_eq!(bed.run(["retry", "--fresh", "--written"]).code, 0);
     assert_eq!(bed.run(["plan", "--json"]).last_object()["files"], 1);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().creates.len(), 1, "the transcript of the rehearsal is no substitute");
+    assert_eq!(stub.records().creates.len(), 1, "the transcript of the rehearsal is no substitute");
     // The other way round, a transcription that was paid for is used.
     bed.configure(QUICK);
     assert_eq!(bed.run(["retry", "--fresh", "--written"]).code, 0);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!((stub.book().creates.len(), bed.store().bought()), (1, 1));
+    assert_eq!((stub.records().creates.len(), bed.store().bought()), (1, 1));
 }

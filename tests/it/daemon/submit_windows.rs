@@ -1,6 +1,6 @@
 //! Sources that are sent at certain times only.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Endpoint, Stub};
 use chrono::{TimeDelta, Timelike, Utc};
@@ -39,8 +39,8 @@ fn outside_its_window_a_source_waits_and_the_others_go_on() {
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({ "window": 1 })));
     let (uploads, accepted) = {
-        let book = stub.book();
-        (book.moments(Endpoint::Upload).len(), book.accepted().len())
+        let records = stub.records();
+        (records.moments(Endpoint::Upload).len(), records.accepted().len())
     };
     assert_eq!((uploads, accepted), (1, 1), "nothing of it was sent");
     let status = bed.run(["status", "--json"]).last_object();
@@ -63,7 +63,7 @@ fn what_is_in_flight_when_the_window_shuts_is_awaited_and_written() {
     let bed = bed(&config(&stub, &window(0)));
     bed.drop_in(0, "a.wav");
     let daemon = Running::start(bed.command(["run"]));
-    eventually("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
+    wait_until("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     drop(daemon);
     bed.configure(&config(&stub, &window(6)));
     bed.drop_in(1, "b.wav");
@@ -71,7 +71,7 @@ fn what_is_in_flight_when_the_window_shuts_is_awaited_and_written() {
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({ "window": 1 })));
     assert_eq!(bed.jobs()["a.wav"]["stage"], "written");
-    assert_eq!(stub.book().accepted().len(), 1);
+    assert_eq!(stub.records().accepted().len(), 1);
 }
 
 #[test]
@@ -82,6 +82,6 @@ fn a_window_opens_by_itself() {
     let bed = bed(&config(&stub, &format!("submit = [{{ from = \"{from}\", for = \"1h\" }}]")));
     bed.drop_in(0, "a.wav");
     let _daemon = Running::start(bed.command(["run"]));
-    eventually("it is written", || bed.jobs().values().any(|job| job["stage"] == "written"));
+    wait_until("it is written", || bed.jobs().values().any(|job| job["stage"] == "written"));
     assert!(Utc::now() >= soon - TimeDelta::seconds(1), "not before it was open");
 }

@@ -1,6 +1,6 @@
-//! What systemd is given, and what it is told.
+//! What the daemon gets from systemd, and what it reports to it.
 
-use crate::support::bed::{Bed, QUICK, Running, eventually};
+use crate::support::bed::{Bed, QUICK, Running, wait_until};
 use rustix::process::Signal;
 use scribed::pipeline::engine::{EngineEnd, Until};
 use std::os::unix::net::UnixDatagram;
@@ -93,17 +93,17 @@ fn the_unit_starts_when_the_clock_is_set() {
 async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
     let bed = Bed::new(QUICK);
     let config = scribed::config::load::read::load(&bed.path("jobs.toml")).unwrap();
-    let house = scribed::daemon::Daemon::open(&config, false).await.unwrap();
+    let daemon = scribed::daemon::Daemon::open(&config, false).await.unwrap();
     let moment = Duration::from_millis(100);
-    assert!(tokio::time::timeout(moment, house.engines.turned()).await.is_err(), "nobody runs it");
+    assert!(tokio::time::timeout(moment, daemon.engines.turned()).await.is_err(), "nobody runs it");
     let stop = CancellationToken::new();
-    let (ended, ()) = tokio::join!(house.engines.run(Until::Stopped, &stop), async {
-        house.engines.turned().await;
-        house.engines.turned().await;
+    let (ended, ()) = tokio::join!(daemon.engines.run(Until::Stopped, &stop), async {
+        daemon.engines.turned().await;
+        daemon.engines.turned().await;
         stop.cancel();
     });
     assert_eq!(ended.unwrap(), EngineEnd::Stopped);
-    house.close().await.unwrap();
+    daemon.close().await.unwrap();
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn the_supervisor_is_told_when_it_is_ready_lives_and_stops() {
     command.env("NOTIFY_SOCKET", bed.path("notify.sock")).env("WATCHDOG_USEC", "400000").env_remove("WATCHDOG_PID");
     let running = Running::start(command);
     let has = |wanted: &str| told.lock().unwrap().iter().filter(|line| line.starts_with(wanted)).count();
-    eventually("it is ready", || has("READY=1") == 1);
+    wait_until("it is ready", || has("READY=1") == 1);
     assert!(bed.path("state/control.sock").exists(), "ready means that commands are answered");
-    eventually("it lives", || has("WATCHDOG=1") >= 3);
+    wait_until("it lives", || has("WATCHDOG=1") >= 3);
     assert!(has("STATUS=0 in progress, 0 waiting, 0 done, 0 failed") > 0, "{told:?}");
     running.signal(Signal::HUP);
-    eventually("it reads its configuration anew", || has("RELOADING=1") == 1 && has("READY=1") == 2);
+    wait_until("it reads its configuration anew", || has("RELOADING=1") == 1 && has("READY=1") == 2);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
-    eventually("it stops", || has("STOPPING=1") == 1);
+    wait_until("it stops", || has("STOPPING=1") == 1);
 }

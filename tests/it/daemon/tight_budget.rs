@@ -1,7 +1,7 @@
-//! What is left of a tight budget goes to the first in line, and everybody tells the same of it: `status`, `cost`,
-//! `plan` and the jobs that wait.
+//! The rest of a tight budget goes to the first job in the order, and `status`, `cost`, `plan` and the waiting jobs all
+//! report the same.
 
-use crate::support::bed::{Bed, Running, eventually, ffmpeg};
+use crate::support::bed::{Bed, Running, ffmpeg, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
@@ -102,10 +102,10 @@ fn what_a_person_bumped_gets_a_tight_budget_when_a_pause_ends() {
         tone(&bed.path(format!("inbox/t{n}.wav")), n, 1_500);
     }
     let _daemon = bed.daemon();
-    eventually("all are ready", || object(&bed, &["status", "--json"])["jobs"]["probed"] == 6);
+    wait_until("all are ready", || object(&bed, &["status", "--json"])["jobs"]["probed"] == 6);
     assert_eq!(bed.run(["bump", "inbox/t4.wav"]).code, 0);
     bed.run(["resume"]);
-    eventually("one is done, and the others wait", || {
+    wait_until("one is done, and the others wait", || {
         let status = object(&bed, &["status", "--json"]);
         status["jobs"]["written"] == 1 && status["waiting_for"] == json!({ "budget": 5 })
     });
@@ -135,9 +135,9 @@ fn stage(bed: &Bed, path: &str) -> Value {
 fn begun(bed: &Bed, reserved: &str) -> Running {
     (0..2).for_each(|n| tone(&bed.path(format!("inbox/busy{n}.wav")), n, 1_500));
     let daemon = bed.daemon();
-    eventually("two are transcribed", || object(bed, &["status", "--json"])["jobs"]["submitted"] == 2);
+    wait_until("two are transcribed", || object(bed, &["status", "--json"])["jobs"]["submitted"] == 2);
     tone(&bed.path(format!("inbox/{reserved}")), 2, 1_500);
-    eventually("one is uploaded", || stage(bed, reserved) == "uploaded");
+    wait_until("one is uploaded", || stage(bed, reserved) == "uploaded");
     daemon
 }
 
@@ -157,9 +157,9 @@ fn what_is_given_back_goes_to_the_first_in_line_and_not_to_the_first_found() {
         let age = Duration::from_secs(u64::from(10 - n) * 60);
         file.set_modified(SystemTime::now() - age).unwrap();
     }
-    eventually("the others wait for the budget", || object(&bed, &["status", "--json"])["waiting_for"]["budget"] == 3);
+    wait_until("the others wait for the budget", || object(&bed, &["status", "--json"])["waiting_for"]["budget"] == 3);
     ended.store(true, Ordering::SeqCst);
-    eventually("one has what was given back", || {
+    wait_until("one has what was given back", || {
         let status = object(&bed, &["status", "--json"]);
         status["jobs"]["written"] == 3 && status["waiting_for"] == json!({ "budget": 2 })
     });
@@ -178,12 +178,12 @@ fn status_cost_plan_and_who_waits_tell_the_same() {
     let daemon = begun(&bed, "later.wav");
     fs::copy(bed.path("inbox/busy0.wav"), bed.path("inbox/copy.wav")).unwrap();
     tone(&bed.path("inbox/long.wav"), 3, 3_000);
-    eventually("the long one is refused", || object(&bed, &["status", "--json"])["waiting_for"]["budget"] == 1);
+    wait_until("the long one is refused", || object(&bed, &["status", "--json"])["waiting_for"]["budget"] == 1);
     all_tell(&bed, [4.5, 3.0, 1.5, 2.0], "has 2.0 s left");
 
     // More is billed than was reserved: who waits says what is left now.
     ended.store(true, Ordering::SeqCst);
-    eventually("all others are done", || object(&bed, &["status", "--json"])["jobs"]["written"] == 4);
+    wait_until("all others are done", || object(&bed, &["status", "--json"])["jobs"]["written"] == 4);
     all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "has 1.0 s left");
     drop(daemon);
     all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "has 1.0 s left");
@@ -231,7 +231,7 @@ fn a_fetch_that_fails_costs_nothing() {
         let added = bed.run(["add", "--duration", "30s", "https://media.example.org/talk.mp3"]);
         assert_eq!(added.code, 0, "{added:?}");
         assert_eq!(bed.once(1)["failed"], 1);
-        assert_eq!(stub.book().creates.len(), rounds, "the budget stands in no retry's way");
+        assert_eq!(stub.records().creates.len(), rounds, "the budget stands in no retry's way");
         assert_eq!(budget_of(&object(&bed, &["status", "--json"])), [0.0, 0.0, 0.0, 40.0]);
         assert_eq!(lines(&bed, &["cost", "--json"]), [Value::Null; 0]);
         let shown = bed.run(["show", "https://media.example.org/talk.mp3"]).stdout;

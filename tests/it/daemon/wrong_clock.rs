@@ -1,7 +1,7 @@
-//! A clock that was ahead while work was under way, and is right again at the next start: nothing waits for the
-//! moments that it wrote. By the real binary, under a wall clock that the test sets.
+//! A clock that was ahead during work and is right at the next start: nothing waits for the times that were stored
+//! meanwhile. By the real binary, under a wall clock that the test sets.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use scribed::domain::clock_ahead::LongestWaits;
@@ -31,7 +31,7 @@ fn command(bed: &Bed, arguments: &[&str]) -> std::process::Command {
 #[test]
 fn a_clock_that_was_ahead_by_hours_or_a_year_freezes_nothing() {
     for ahead in [2 * HOUR, 365 * 24 * HOUR] {
-        let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+        let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
             (Endpoint::Read, _) => Act::still_running(),
             (Endpoint::Upload, "away.wav") => Act::Say(refusal(503, "later")),
             _ => Act::Well,
@@ -40,9 +40,9 @@ fn a_clock_that_was_ahead_by_hours_or_a_year_freezes_nothing() {
         fs::write(bed.path("wall"), ahead.to_string()).unwrap();
         fs::write(bed.path("inbox/runs.wav"), "runs").unwrap();
         let daemon = Running::start(command(&bed, &["run"]));
-        eventually("it is asked for", || !stub.book().moments(Endpoint::Read).is_empty());
+        wait_until("it is asked for", || !stub.records().moments(Endpoint::Read).is_empty());
         fs::write(bed.path("inbox/away.wav"), "is away").unwrap();
-        eventually("the other is refused", || stub.book().moments(Endpoint::Upload).len() > 1);
+        wait_until("the other is refused", || stub.records().moments(Endpoint::Upload).len() > 1);
         daemon.kill();
 
         fs::write(bed.path("wall"), "0").unwrap();
@@ -52,7 +52,7 @@ fn a_clock_that_was_ahead_by_hours_or_a_year_freezes_nothing() {
         for name in ["runs.en.txt", "away.en.txt"] {
             assert!(bed.path("inbox").join(name).exists(), "{ahead}: {name}: {ran:?}");
         }
-        assert!(stub.book().accepted().values().all(|count| *count == 1), "nothing is bought twice");
+        assert!(stub.records().accepted().values().all(|count| *count == 1), "nothing is bought twice");
     }
 }
 

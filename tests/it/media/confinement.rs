@@ -1,7 +1,7 @@
-//! ffmpeg and ffprobe read the one file that they are given, whatever it says of others, and are stopped where they
-//! take too much.
+//! ffmpeg and ffprobe read only the file that they are given, whatever it refers to, and are stopped when they use too
+//! much.
 
-use crate::support::bed::{Bed, Running, ffmpeg, files, speech};
+use crate::support::bed::{Bed, Running, ffmpeg, files, speech_piece};
 use crate::support::test_service::{Canned, Mood, TestService, eventually, options};
 use reqwest::multipart::{Form, Part};
 use rustix::fs::{FileType, Mode as Permissions, OFlags, mknodat};
@@ -198,6 +198,6 @@ async fn uploads_that_take_long_to_look_at_keep_only_their_own_key_waiting() {
             .then_some(())
     })
     .await;
-    assert_eq!(send("another-key", speech(0)).await.unwrap().status(), 200);
+    assert_eq!(send("another-key", speech_piece(0)).await.unwrap().status(), 200);
     slow.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -1,7 +1,7 @@
-//! `upload = "audio"`: what is sent is the sound track alone, as good, as long and as distinct as it is in the
-//! file; what is written is in the file's time; and what is bought is the file.
+//! `upload = "audio"`: only the sound track is sent, with its quality, its length and its channels; outputs have the
+//! times of the file; and the purchase is the file's.
 
-use crate::support::bed::{Bed, Ran, Running, SmallDisk, eventually, ffmpeg, files, speech};
+use crate::support::bed::{Bed, Ran, Running, SmallDisk, ffmpeg, files, speech_piece, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::Value;
@@ -21,7 +21,7 @@ impl Scene {
         let bed = Bed::new("");
         let scene = Self { bed, stub };
         scene.configure(state, upload);
-        fs::write(scene.bed.path("speech.wav"), speech(0)).unwrap();
+        fs::write(scene.bed.path("speech.wav"), speech_piece(0)).unwrap();
         scene
     }
 
@@ -82,14 +82,15 @@ impl Scene {
     /// What came to the service under this name, as a file.
     pub fn sent(&self, name: &str) -> PathBuf {
         let path = self.bed.path(format!("sent-{name}"));
-        let book = self.stub.book();
-        let content = book.contents.get(name).unwrap_or_else(|| panic!("{name} is not in {:?}", book.contents.keys()));
+        let records = self.stub.records();
+        let content =
+            records.contents.get(name).unwrap_or_else(|| panic!("{name} is not in {:?}", records.contents.keys()));
         fs::write(&path, content).unwrap();
         path
     }
 
     pub fn accepted(&self) -> usize {
-        self.stub.book().accepted().values().sum()
+        self.stub.records().accepted().values().sum()
     }
 
     pub fn output(&self, name: &str) -> String {
@@ -145,7 +146,7 @@ fn of_a_video_the_sound_track_alone_is_sent_as_it_is() {
     assert_eq!(said["bytes"], fs::metadata(&sent).unwrap().len());
     assert_eq!(said["hash"], blake3::hash(&fs::read(&sent).unwrap()).to_string());
     // The token is the file's, whatever was sent of it.
-    let token = scene.stub.book().creates[0].token.clone();
+    let token = scene.stub.records().creates[0].token.clone();
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
     assert!(token.starts_with(&format!("2.{content}.")) && token.ends_with(".1_aac_1_0"), "{token}");
     let shown = scene.bed.run(["show", "1"]);
@@ -295,7 +296,7 @@ fn what_gains_nothing_is_sent_as_it_is_and_says_why() {
         let why = job["sent"]["why"].as_str().unwrap();
         assert!(!why.is_empty() && !why.contains("/proc/"), "{name}: {why}");
         let bytes = fs::read(scene.bed.path("inbox").join(&name)).unwrap();
-        let sent = scene.stub.book().contents.iter().any(|(_, content)| *content == bytes);
+        let sent = scene.stub.records().contents.iter().any(|(_, content)| *content == bytes);
         assert!(sent, "{name} was not sent as it is");
     }
 }
@@ -310,7 +311,7 @@ fn a_film_without_sound_is_skipped_by_name() {
         (&job["stage"], &job["reason"]),
         (&"skipped".into(), &"the file has no audio track: nothing to transcribe".into())
     );
-    assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 0);
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 0);
 }
 
 #[test]
@@ -362,17 +363,17 @@ fn a_file_that_changes_while_its_track_is_taken_out_is_not_sent_as_it_was() {
     let tools = tools(&scene, &waits);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            eventually("ffmpeg works", || begun.exists());
+            wait_until("ffmpeg works", || begun.exists());
             let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
             std::io::Write::write_all(&mut file, b"tail").unwrap();
             fs::write(&changed, b"").unwrap();
         });
         scene.pass_on(0, &tools);
     });
-    let book = scene.stub.book();
-    assert_eq!((book.moments(Endpoint::Upload).len(), book.creates.len()), (1, 1));
+    let records = scene.stub.records();
+    assert_eq!((records.moments(Endpoint::Upload).len(), records.creates.len()), (1, 1));
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
-    assert!(book.creates[0].token.contains(&content), "{}", book.creates[0].token);
+    assert!(records.creates[0].token.contains(&content), "{}", records.creates[0].token);
 }
 
 #[test]
@@ -421,13 +422,13 @@ fn the_spool_is_bounded_and_what_never_fits_is_sent_as_it_is() {
 fn an_answer_that_disagrees_with_what_was_sent_voids_the_upload() {
     let scene = Scene::new("", "audio");
     scene.film("talk.mp4", &["-c:a", "aac"]);
-    scene.stub.set(|asked, _| match (asked.endpoint, asked.before) {
+    scene.stub.set(|request, _| match (request.endpoint, request.before) {
         (Endpoint::Upload, 0) => Act::Change(|answer| answer["audio_metadata"]["audio_duration"] = 61.5.into()),
         (Endpoint::Upload, 1) => Act::Change(|answer| answer["audio_metadata"]["size"] = 7.into()),
         _ => Act::Well,
     });
     scene.pass(0);
-    let uploads = scene.stub.book().moments(Endpoint::Upload).len();
+    let uploads = scene.stub.records().moments(Endpoint::Upload).len();
     assert_eq!((uploads, scene.accepted()), (3, 1));
 }
 
@@ -442,7 +443,7 @@ fn ffmpeg_ends_with_the_daemon_and_a_killed_one_leaves_nothing_in_the_spool() {
         command.env("PATH", &path);
         let running = Running::start(command);
         let at_work = || fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse::<i32>().ok());
-        eventually("ffmpeg works", || at_work().is_some());
+        wait_until("ffmpeg works", || at_work().is_some());
         let ffmpeg = at_work().unwrap();
         fs::remove_file(&pid).unwrap();
         (running, ffmpeg)
@@ -450,7 +451,7 @@ fn ffmpeg_ends_with_the_daemon_and_a_killed_one_leaves_nothing_in_the_spool() {
     let (running, ffmpeg) = begin();
     running.signal(rustix::process::Signal::TERM);
     assert_eq!(running.wait().code, 0);
-    eventually("ffmpeg has ended too", || !Path::new(&format!("/proc/{ffmpeg}/exe")).exists());
+    wait_until("ffmpeg has ended too", || !Path::new(&format!("/proc/{ffmpeg}/exe")).exists());
     let (running, ffmpeg) = begin();
     running.kill();
     assert_eq!(files(&scene.bed.path("state/spool")), Vec::<PathBuf>::new());
@@ -470,7 +471,7 @@ fn where_the_disk_of_the_spool_is_full_the_job_waits_and_says_so() {
     let job = scene.job("talk.mp4");
     let words = job["fault"]["words"].as_str().unwrap();
     assert!(words.contains("spool") && job["fault"]["kind"] == "unwritable", "{job}");
-    assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 0);
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 0);
     drop(disk);
     scene.pass(0);
     assert_eq!(scene.job("talk.mp4")["sent"]["what"], "audio");

@@ -1,8 +1,8 @@
-//! `track` and `channels`: what is picked of a recording is what is sent, bought and written; nothing else is ever
-//! sent in its place.
+//! `track` and `channels`: the selected tracks of a recording are sent, bought and written; nothing else is ever sent
+//! in their place.
 
 use crate::media::extract_audio::{Scene, samples, tools, tracks};
-use crate::support::bed::{Running, eventually, ffmpeg};
+use crate::support::bed::{Running, ffmpeg, wait_until};
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn the_picked_track_is_sent_whatever_upload_says() {
             assert_eq!(tracks(&sent).0, [("audio".into(), "aac".into(), 1)], "{track}");
             let said = scene.job("a.mkv")["sent"].clone();
             assert_eq!((&said["track"], &said["copied"], &said["what"]), (&2.into(), &true.into(), &"audio".into()));
-            assert_eq!(scene.stub.book().creates[0].body.get("scribed"), None, "the service is not told");
+            assert_eq!(scene.stub.records().creates[0].body.get("scribed"), None, "the service is not told");
         }
     }
 }
@@ -134,7 +134,7 @@ fn what_is_not_in_a_file_is_never_replaced_by_something_else() {
     }
     let words = jobs["b.wav"]["fault"]["words"].as_str().unwrap();
     assert!(words.starts_with("cannot send only track 2: the only audio track is 1 (2 channels)"), "{words}");
-    assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 1, "nothing else was sent");
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 1, "nothing else was sent");
     // Mended beside it, and tried again.
     fs::write(scene.bed.path("inbox/b.toml"), "track = 1\nchannels = [2, 1]\n").unwrap();
     let number = jobs["b.wav"]["id"].to_string();
@@ -158,7 +158,7 @@ fn without_ffmpeg_it_waits_and_nothing_is_sent() {
     check.env("PATH", &nowhere);
     let check = Running::start(check).wait();
     assert!(check.stdout.contains("fix: install the package `ffmpeg`"), "{check:?}");
-    assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 0);
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 0);
     scene.pass(0);
     assert_eq!(scene.job("a.mkv")["sent"]["track"], 2);
 }
@@ -184,7 +184,7 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
     // One runs at a time: the other one's sound waits at the service.
     let daemon = scene.bed.daemon();
     let mut waits = None;
-    eventually("one is uploaded, the other runs", || {
+    wait_until("one is uploaded, the other runs", || {
         let jobs = scene.bed.jobs();
         let at = |stage: &str| jobs.iter().find(|(_, job)| job["stage"] == stage).map(|(name, _)| name.clone());
         waits = at("submitted").and(at("uploaded"));
@@ -196,7 +196,7 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
     ends.store(true, Ordering::SeqCst);
     configure("track = 2");
     scene.pass(0);
-    assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 3);
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 3);
     for (name, job) in scene.bed.jobs() {
         assert_eq!(job["sent"]["track"], if name == waits { 2 } else { 1 }, "{name}: {job}");
     }
@@ -269,12 +269,12 @@ fn what_waits_before_its_upload_is_sent_as_it_is_said_now() {
     let mut command = scene.bed.command(["run", "--json"]);
     command.env("PATH", &nowhere);
     let daemon = Running::daemon(command);
-    eventually("it waits for ffmpeg", || {
+    wait_until("it waits for ffmpeg", || {
         scene.bed.jobs().get("a.mkv").is_some_and(|job| job["fault"]["kind"] == "unwritable")
     });
     scene.configure("", "original");
     assert_eq!(scene.bed.run(["reload"]).code, 0);
-    eventually("it is sent whole", || scene.job("a.mkv")["stage"] == "written");
+    wait_until("it is sent whole", || scene.job("a.mkv")["stage"] == "written");
     assert_eq!(scene.job("a.mkv")["sent"], Value::Null);
     daemon.signal(Signal::INT);
     assert_eq!(daemon.wait().code, 0);

@@ -19,7 +19,7 @@ fn read(bed: &Bed, name: &str) -> String {
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 fn accept(bed: &Bed, arguments: &[&str]) -> Ran {
@@ -75,7 +75,7 @@ fn not_understood(record: &mut Value) {
 }
 
 fn not_understood_stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
+    Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(not_understood),
         _ => Act::Well,
     })

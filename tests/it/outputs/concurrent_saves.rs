@@ -49,9 +49,9 @@ fn pass(bed: &Bed, stops: &str, meanwhile: impl FnOnce(), dies: Option<&str>) ->
         command.env("SCRIBED_CRASH_AT", place);
     }
     let running = Running::start(command);
-    running.stands_still();
+    running.wait_until_suspended();
     meanwhile();
-    running.goes_on();
+    running.resume();
     running.wait().code
 }
 
@@ -86,7 +86,7 @@ fn killed_after_the_exchange_a_save_is_put_back_by_the_next_pass() {
         assert_eq!(pass(&bed, "replacing", || save.save(&file, SAVED), Some("replaced")), -9, "{save:?}");
         bed.once(0);
         assert_both_are_there(&bed);
-        assert_eq!(stub.book().creates.len(), 2);
+        assert_eq!(stub.records().creates.len(), 2);
     }
 }
 
@@ -103,7 +103,7 @@ fn killed_around_an_exchange_there_is_one_whole_output() {
         assert_eq!(bed.outputs().len(), 1, "{place}: {:?}", bed.outputs().keys());
         assert_ne!(fs::read(bed.path("inbox/talk.en.vtt")).unwrap(), before, "{place}");
         assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new(), "{place}");
-        assert_eq!(stub.book().creates.len(), 2, "{place}");
+        assert_eq!(stub.records().creates.len(), 2, "{place}");
     }
 }
 

@@ -1,6 +1,6 @@
-//! Nobody's work is overwritten, by the real binary on real folders.
+//! Nobody's files are overwritten, by the real binary on real folders.
 
-use crate::support::bed::{Bed, OUTPUTS, eventually, ffmpeg, speech};
+use crate::support::bed::{Bed, OUTPUTS, ffmpeg, speech_piece, wait_until};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -36,8 +36,8 @@ fn names(bed: &Bed) -> BTreeSet<String> {
 /// The recording gets the n-th content, and its outputs when it has been quiet for `hold`: a pass does
 /// not wait for that.
 fn recording_changes(bed: &Bed, n: usize) {
-    fs::write(bed.path("inbox/talk.wav"), speech(n)).unwrap();
-    eventually("the new content is transcribed", || {
+    fs::write(bed.path("inbox/talk.wav"), speech_piece(n)).unwrap();
+    wait_until("the new content is transcribed", || {
         let ran = bed.run(["once", "--json"]);
         ran.last_object()["done"] == 1
     });

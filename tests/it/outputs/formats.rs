@@ -1,4 +1,5 @@
-//! Outputs in every format and language: written, read by programs of others, restored, and taken for nothing else.
+//! Outputs in every format and language: written, read by other programs, restored, and never mistaken for something
+//! else.
 
 use crate::support::bed::Bed;
 use crate::support::config::Config;
@@ -63,7 +64,7 @@ pub(super) fn enriched(record: &mut Value) {
 }
 
 pub(super) fn stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
+    Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(enriched),
         _ => Act::Well,
     })
@@ -109,7 +110,7 @@ fn every_output_is_written_in_every_language_and_written_again_where_it_is_lost(
         assert!(beside(&bed) == written, "the same bytes under the same names");
     }
     bed.once(1); // it is still incomplete
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Work that was requested and not done: it is named wherever a person looks, and what the embedded service does not
-//! do is told beforehand.
+//! Work that was requested and not done is reported wherever a person looks, and what the embedded service does not do
+//! is reported beforehand.
 
 use crate::support::bed::{Bed, QUICK};
 use crate::support::config::Config;
 use crate::support::manifests::{receipt, write};
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -41,8 +41,8 @@ fn some_failed(record: &mut Value) {
         json!({ "error": error("no such model"), "full_transcript": "", "languages": ["fr"], "utterances": [] });
 }
 
-fn some_of_bad(asked: &Asked<'_>, _book: &mut Book) -> Act {
-    match (asked.endpoint, asked.file) {
+fn some_of_bad(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
+    match (request.endpoint, request.file) {
         (Endpoint::Read, "bad.wav") => Act::Change(some_failed),
         (Endpoint::Read, _) => Act::Change(all_done),
         _ => Act::Well,
@@ -58,7 +58,7 @@ fn not_understood(record: &mut Value) {
 
 #[test]
 fn speech_that_was_not_understood_is_nothing_that_somebody_requested() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Read, "bad.wav") => Act::Change(not_understood),
         (Endpoint::Read, _) => Act::Change(all_done),
         _ => Act::Well,
@@ -186,7 +186,7 @@ fn a_retry_of_what_lacks_something_pays_by_a_persons_word_only() {
     let stub = Stub::start(some_of_bad);
     let bed = bed(&stub);
     bed.run(["once"]);
-    let creates = || stub.book().creates.len();
+    let creates = || stub.records().creates.len();
     let declined = bed.run(["retry", "1"]);
     assert!(declined.code != 0 && creates() == 2, "{declined:?}");
     assert!(format!("{}{}", declined.stdout, declined.stderr).contains("--pay-again 1"), "{declined:?}");
@@ -194,7 +194,7 @@ fn a_retry_of_what_lacks_something_pays_by_a_persons_word_only() {
     bed.run(["once"]);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (2, &json!(WITHOUT)), "what was bought serves again");
 
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
     assert_eq!(bed.run(["retry", "--fresh", "--pay-again", "1"]).code, 0);
     assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
@@ -206,14 +206,14 @@ fn a_retry_of_all_incomplete_jobs_shows_the_cost_first() {
     let stub = Stub::start(some_of_bad);
     let bed = bed(&stub);
     bed.run(["once"]);
-    let creates = || stub.book().creates.len();
+    let creates = || stub.records().creates.len();
     let refused = bed.run(["retry", "--incomplete"]);
     assert_eq!((refused.code, creates()), (2, 2), "{refused:?}");
     assert!(refused.stdout.contains("1 job to continue") && refused.stderr.contains("--yes"), "{refused:?}");
     let none = bed.run(["retry", "--incomplete", "--enrichment", "summarization", "--yes"]);
     assert!(none.code == 0 && none.stdout.contains("no job is incomplete"), "{none:?}");
 
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
     let retried = bed.run(["retry", "--incomplete", "--enrichment", "translation", "--yes", "--json"]).objects();
     assert_eq!(
         (&retried[0]["estimate"]["jobs"], &retried[0]["estimate"]["purchases"], &retried[1]["cost"]),
@@ -244,7 +244,7 @@ fn a_person_is_asked_before_anything_incomplete_is_bought_again() {
     let stub = Stub::start(some_of_bad);
     let bed = bed(&stub);
     bed.run(["once"]);
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
     let incomplete = || bed.run(["status", "--json"]).last_object()["incomplete"].clone();
     for refusal in ["no\n", "\n", "yes please\n"] {
         let shown = retry_in_terminal(&bed, refusal);
@@ -252,10 +252,10 @@ fn a_person_is_asked_before_anything_incomplete_is_bought_again() {
         bed.run(["once"]);
         assert_eq!(incomplete(), 1, "{refusal:?} is not yes");
     }
-    assert_eq!(stub.book().creates.len(), 2);
+    assert_eq!(stub.records().creates.len(), 2);
     retry_in_terminal(&bed, "Yes\n");
     bed.once(0);
-    assert_eq!((incomplete(), stub.book().creates.len()), (json!(0), 3));
+    assert_eq!((incomplete(), stub.records().creates.len()), (json!(0), 3));
 }
 
 /// Under the embedded service.
@@ -374,7 +374,8 @@ fn another_language_than_the_recognisers_is_told_beforehand() {
 
 #[test]
 fn of_a_service_elsewhere_nothing_is_foretold_and_what_is_done_is_no_fault() {
-    let stub = Stub::start(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    let stub =
+        Stub::start(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
     let elsewhere = bed(&stub);
     assert_eq!(bad(&elsewhere), Vec::<String>::new());
     let plan = elsewhere.run(["plan", "--json"]);

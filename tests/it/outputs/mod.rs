@@ -1,4 +1,4 @@
-//! Files beside recordings: nobody's work is overwritten, what is missing is named and written again.
+//! Files beside recordings: nobody's files are overwritten, and missing outputs are reported and written again.
 
 mod accept;
 mod captions;

@@ -1,5 +1,5 @@
-//! Outputs as pages: what LibreOffice draws of a `docx`, and what Chromium does with an `html`. Both programs are large,
-//! so these tests run only in `.ci/run`; `deploy/install.sh --pages` installs the programs.
+//! Outputs as pages: how LibreOffice draws a `docx`, and how Chromium shows an `html`. Both programs are large, so
+//! these tests run only in `.ci/run`; `deploy/install.sh --pages` installs the programs.
 
 use super::formats::{self, bed, enriched};
 use crate::support::bed::Bed;
@@ -29,7 +29,7 @@ fn hostile(record: &mut Value) {
 
 /// Outputs of a recording of six seconds with hostile text and a hostile name.
 fn outputs() -> (Stub, Bed) {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(hostile),
         _ => Act::Well,
     });

@@ -26,7 +26,7 @@ fn in_portuguese(record: &mut Value) {
 
 fn bed(change: fn(&mut Value), lines: &str) -> (Stub, Bed) {
     let stub =
-        Stub::start(move |asked, _| if asked.endpoint == Endpoint::Read { Act::Change(change) } else { Act::Well });
+        Stub::start(move |request, _| if request.endpoint == Endpoint::Read { Act::Change(change) } else { Act::Well });
     let bed = Config::of(&stub).inbox(&format!("outputs = [\"txt\", \"srt\"]\n{lines}")).bed();
     (stub, bed)
 }

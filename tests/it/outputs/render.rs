@@ -42,7 +42,7 @@ fn read(bed: &Bed, name: &str) -> String {
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 fn is(found: BTreeSet<String>, wanted: &[&str]) {
@@ -61,7 +61,7 @@ fn changed_formats_and_names_are_applied_without_a_request() {
     assert_eq!(renderable(&bed), 1);
     assert_eq!(bed.run(["plan", "--json"]).last_object()["renderable"], 1);
     let before = bed.outputs();
-    let requests = stub.book().moments(Endpoint::Create).len();
+    let requests = stub.records().moments(Endpoint::Create).len();
     let dry = render(&bed, &["--dry-run"]);
     assert_eq!((dry.code, count(&dry, "moved"), count(&dry, "written"), count(&dry, "unconfigured")), (0, 1, 1, 1));
     assert_eq!((bed.outputs(), renderable(&bed)), (before.clone(), 1), "nothing was changed");

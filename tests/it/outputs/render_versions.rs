@@ -1,4 +1,5 @@
-//! `scribed render` with several languages, edited outputs, recordings of one name, and by itself.
+//! `scribed render` with several languages, with edited outputs, with recordings of the same name, and by itself after
+//! a change of settings.
 
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
@@ -27,7 +28,7 @@ fn in_english(record: &mut Value) {
 }
 
 fn stub(change: fn(&mut Value)) -> Stub {
-    Stub::start(move |asked, _| match asked.endpoint {
+    Stub::start(move |request, _| match request.endpoint {
         Endpoint::Read => Act::Change(change),
         _ => Act::Well,
     })
@@ -81,7 +82,7 @@ fn each_language_and_plain_name_follows_its_settings() {
     assert_eq!(names(&bed), ["en-talk.srt", "fr-talk.srt", "talk.fr.txt"], "an edited translation stays: {ran:?}");
     assert!(beside(&bed)["fr-talk.srt"].contains("Bonjour."));
     assert_eq!(count(&render(&bed, &[]), "unchanged"), 1);
-    assert_eq!(stub.book().moments(Endpoint::Create).len(), 1);
+    assert_eq!(stub.records().moments(Endpoint::Create).len(), 1);
     // The transcript can be accepted, and a translation cannot.
     let refused = bed.run(["accept", "inbox/fr-talk.srt"]);
     assert!(refused.code == 2 && refused.stderr.contains("is a translation"), "{refused:?}");
@@ -162,7 +163,7 @@ fn sources_that_say_so_are_rendered_by_themselves() {
     fs::write(bed.path("inbox/new.wav"), "new").unwrap();
     let ran = bed.run(["plan"]);
     assert!(ran.stdout.contains("free, by `scribed render`"), "apart from what would be bought: {ran:?}");
-    assert_eq!((stub.book().moments(Endpoint::Create).len(), names(&bed)), (1, vec!["talk.srt".to_owned()]));
+    assert_eq!((stub.records().moments(Endpoint::Create).len(), names(&bed)), (1, vec!["talk.srt".to_owned()]));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! A result that does not fit its recording is named wherever a person looks, until somebody acknowledges it; and
-//! whatever cannot be checked is written all the same.
+//! A result that does not fit its recording is reported wherever a person looks, until somebody acknowledges it; a
+//! result that cannot be checked is written anyway.
 
 use crate::support::bed::{Bed, ffmpeg};
 use crate::support::config::Config;
 use crate::support::manifests::{receipt, write};
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -68,8 +68,8 @@ fn looped(record: &mut Value) {
     answer(record, 300.0, &[all]);
 }
 
-fn by_name(asked: &Asked<'_>, _book: &mut Book) -> Act {
-    match (asked.endpoint, asked.file) {
+fn by_name(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
+    match (request.endpoint, request.file) {
         (Endpoint::Read, "bad.wav") => Act::Change(bad),
         (Endpoint::Read, "looped.wav") => Act::Change(looped),
         (Endpoint::Read, _) => Act::Change(good),
@@ -209,7 +209,7 @@ fn times_of_a_track_that_was_sent_alone_are_those_of_the_film() {
         .section(STRICT)
         .inbox("include = [\"**/*.mkv\"]\nhold = \"20ms\"\ntemplate = \"en\"")
         .bed();
-    stub.set(|asked, _| match asked.endpoint {
+    stub.set(|request, _| match request.endpoint {
         Endpoint::Upload => Act::Change(|upload| upload["audio_metadata"]["audio_duration"] = json!(30.0)),
         Endpoint::Read => Act::Change(bad),
         _ => Act::Well,
@@ -232,7 +232,7 @@ fn times_of_a_track_that_was_sent_alone_are_those_of_the_film() {
     }
     // A copy uses what was bought for the first film, and its sound begins as late.
     fs::copy(bed.path("inbox/film.mkv"), bed.path("inbox/copy.mkv")).unwrap();
-    assert_eq!((&bed.once(0)["done"], stub.book().moments(Endpoint::Create).len()), (&json!(1), 1));
+    assert_eq!((&bed.once(0)["done"], stub.records().moments(Endpoint::Create).len()), (&json!(1), 1));
     let copy = bed.jobs()["copy.mkv"].clone();
     assert_eq!((&copy["warnings"], &copy["without_audio"]), (&job["warnings"], &Value::Null), "{copy}");
 }

@@ -42,7 +42,7 @@ fn a_recording_that_contains_its_subtitles_is_skipped() {
 
     bed.configure(&Config::of(&stub).inbox("language = \"en\"\nexisting = \"transcribe\""));
     let summary = bed.once(0);
-    assert_eq!((&summary["done"], stub.book().creates.len()), (&json!(2), 4), "{summary}");
+    assert_eq!((&summary["done"], stub.records().creates.len()), (&json!(2), 4), "{summary}");
 }
 
 #[test]

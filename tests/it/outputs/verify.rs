@@ -1,4 +1,4 @@
-//! Outputs that were deleted are noticed and written again at no cost; edited ones are told and left alone.
+//! Outputs that were deleted are noticed and written again at no cost; edited ones are reported and not changed.
 
 use crate::support::bed::{Bed, Ran, Share};
 use crate::support::config::Config;
@@ -21,7 +21,7 @@ fn verify(bed: &Bed, arguments: &[&str]) -> (i32, [u64; 4]) {
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
     // The service does not have it any more either: that is said, and nothing is bought.
     fs::remove_dir_all(bed.path("state/results")).unwrap();
     fs::remove_file(bed.path("inbox/talk.en.vtt")).unwrap();
-    stub.book().lose_all();
+    stub.records().lose_all();
     let ran = bed.run(["verify", "--repair"]);
     assert!(ran.code == 1 && ran.stdout.contains("buys nothing by itself"), "{ran:?}");
     assert_eq!(bought(&stub), 1);

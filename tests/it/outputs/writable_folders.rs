@@ -1,7 +1,7 @@
-//! Nothing is bought that could not be written: the folder of the outputs is tried before the upload, and before the
-//! create. And `existing = "skip"` holds for copies of known content.
+//! Nothing is bought that could not be written: the folder of the outputs is checked before the upload and before the
+//! create. And `existing = "skip"` also holds for copies of known content.
 
-use crate::support::bed::{Bed, Running, SmallDisk, eventually};
+use crate::support::bed::{Bed, Running, SmallDisk, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::s3::{Fate, Front, S3};
@@ -21,7 +21,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn asked(stub: &Stub, endpoint: Endpoint) -> usize {
-    stub.book().moments(endpoint).len()
+    stub.records().moments(endpoint).len()
 }
 
 fn assert_nothing_was_sent(stub: &Stub) {
@@ -45,13 +45,13 @@ fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
     set_mode(&upload_store, 0o555);
     let daemon = Running::start(bed.command(["run"]));
     let waits = || bed.jobs().values().filter(|job| job["fault"]["kind"] == "unwritable").count();
-    eventually("the others wait", || waits() == 100);
-    eventually("the writable one is written", || bed.jobs()["talk.wav"]["stage"] == "written");
+    wait_until("the others wait", || waits() == 100);
+    wait_until("the writable one is written", || bed.jobs()["talk.wav"]["stage"] == "written");
     let words = reason(&bed, "shelf/7.wav");
     assert!(words.contains("inbox/shelf") && words.contains("permission"), "{words}");
     assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (1, 1));
     set_mode(&upload_store, 0o777);
-    eventually("all are written", || bed.jobs().values().all(|job| job["stage"] == "written"));
+    wait_until("all are written", || bed.jobs().values().all(|job| job["stage"] == "written"));
     daemon.signal(Signal::TERM);
     let ran = daemon.wait();
     assert_eq!(ran.stderr.matches("cannot write outputs to a folder; ").count(), 1, "{}", ran.stderr);
@@ -124,16 +124,16 @@ fn a_folder_that_cannot_be_written_any_more_is_found_before_the_create() {
     let mut command = bed.command(["run"]);
     command.env("SCRIBED_STOP_AT", "committed-uploaded");
     let daemon = Running::start(command);
-    daemon.stands_still();
+    daemon.wait_until_suspended();
     set_mode(&bed.path("inbox"), 0o555);
     // What was found out before holds for so long.
     std::thread::sleep(scribed::pipeline::stages::output_folders::FRESH);
-    daemon.goes_on();
+    daemon.resume();
     let job = || bed.jobs()["talk.wav"].clone();
-    eventually("it waits", || job()["fault"]["kind"] == "unwritable");
+    wait_until("it waits", || job()["fault"]["kind"] == "unwritable");
     assert_eq!((job()["stage"].clone(), asked(&stub, Endpoint::Create)), (json!("uploaded"), 0));
     set_mode(&bed.path("inbox"), 0o755);
-    eventually("it is written", || job()["stage"] == "written");
+    wait_until("it is written", || job()["stage"] == "written");
     assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (1, 1));
 }
 

@@ -1,4 +1,4 @@
-//! What was paid for is written in the end, in every format, whatever goes wrong while it is written.
+//! What was paid for is written in the end, in every format, whatever fails while it is written.
 
 use super::formats::{OUTPUTS, bed, config, enriched, stub};
 use crate::support::bed::{Bed, SmallDisk};
@@ -27,7 +27,7 @@ const MARKER: &str = ".scribed";
 
 /// A service that does something to this machine just before it delivers a result.
 fn before_result(stub: &Stub, mut act: impl FnMut() + Send + 'static) {
-    stub.set(move |asked, _| match asked.endpoint {
+    stub.set(move |request, _| match request.endpoint {
         Endpoint::Read => {
             act();
             Act::Change(enriched)
@@ -60,7 +60,7 @@ fn a_disk_that_fills_up_at_any_output_costs_nothing_and_leaves_nothing_behind() 
         fs::remove_file(out.join("filler")).unwrap();
         bed.once(1); // the service did not translate into German
         let all = files(&out);
-        assert_eq!((all.len(), stub.book().creates.len()), (OUTPUTS, 1), "{:?}", all.keys());
+        assert_eq!((all.len(), stub.records().creates.len()), (OUTPUTS, 1), "{:?}", all.keys());
         assert!(first.iter().all(|(name, bytes)| all.get(name) == Some(bytes)), "what was written was whole");
         assert!(!has_temporary(&out));
         drop(disk);
@@ -90,7 +90,7 @@ fn a_folder_that_is_read_only_or_gone_after_the_purchase_is_waited_for() {
     let _ = fs::remove_dir_all(&out);
     fs::rename(&away, &out).unwrap();
     bed.once(1);
-    assert_eq!((files(&out).len(), stub.book().creates.len()), (OUTPUTS, 1));
+    assert_eq!((files(&out).len(), stub.records().creates.len()), (OUTPUTS, 1));
 }
 
 /// What somebody put where an output was to be.

@@ -1,10 +1,10 @@
-//! One page of the list instead of many questions, by the real binary: it saves them, and what it says is
-//! never believed into an end, nor for long.
+//! One page of the list instead of many reads, by the real binary: it saves requests, and an end in the list is never
+//! believed without a read, nor anything in it for long.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::scripted::Step;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use scribed::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
@@ -43,7 +43,7 @@ fn no_more_is_read_at_once_while_the_list_is_looked_at() {
     let (shows, hangs) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
     let rule = {
         let (shows, hangs) = (Arc::clone(&shows), Arc::clone(&hangs));
-        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+        move |request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
             Endpoint::Read if hangs.load(Ordering::Relaxed) => Act::Say(Step::Hang),
             Endpoint::Read => Act::Change(processing),
             Endpoint::List if shows.load(Ordering::Relaxed) => Act::Change(all_processing),
@@ -57,20 +57,20 @@ fn no_more_is_read_at_once_while_the_list_is_looked_at() {
     let stub = Stub::start(rule);
     let bed = bed(&stub);
     let running = Running::start(bed.command(["run"]));
-    let asked = |endpoint| stub.book().moments(endpoint).len();
-    eventually("the list is looked at", || asked(Endpoint::List) > 8);
+    let asked = |endpoint| stub.records().moments(endpoint).len();
+    wait_until("the list is looked at", || asked(Endpoint::List) > 8);
     let lists = asked(Endpoint::List);
-    eventually("and again and again", || asked(Endpoint::List) > lists + 8);
+    wait_until("and again and again", || asked(Endpoint::List) > lists + 8);
     shows.store(false, Ordering::Relaxed);
-    eventually("a glance shows nothing", || hangs.load(Ordering::Relaxed));
-    let answered: Instant = *stub.book().moments(Endpoint::List).last().unwrap();
+    wait_until("a glance shows nothing", || hangs.load(Ordering::Relaxed));
+    let answered: Instant = *stub.records().moments(Endpoint::List).last().unwrap();
     for n in FILES..FILES + 15 {
         fs::write(bed.path(format!("inbox/{n:02}.wav")), vec![b'x'; 100 + n]).unwrap();
     }
-    eventually("more is on its way", || stub.book().creates.len() == FILES + 15);
+    wait_until("more is on its way", || stub.records().creates.len() == FILES + 15);
     // What is seen is what is not asked: each of them is due after a second.
     std::thread::sleep(Duration::from_secs(3));
-    let hanging = stub.book().moments(Endpoint::Read).into_iter().filter(|at| *at > answered).count();
+    let hanging = stub.records().moments(Endpoint::Read).into_iter().filter(|at| *at > answered).count();
     assert!((1..=16).contains(&hanging), "{hanging} at once");
     drop(running);
 }
@@ -83,9 +83,9 @@ fn is_late(file: &str) -> bool {
 /// How many are to be transcribed at once in the end, of the 100 agreed: the late ones are looked at late,
 /// and took as long as their records say.
 fn borne(ended: fn(&mut Value)) -> (u64, u64) {
-    let rule = move |asked: &Asked<'_>, book: &mut Book| match asked.endpoint {
-        Endpoint::Read if !is_late(asked.file) => Act::Change(at_once),
-        Endpoint::Read if book.moments(Endpoint::Create)[0].elapsed() < Duration::from_secs(4) => {
+    let rule = move |request: &StubRequest<'_>, records: &mut StubRecords| match request.endpoint {
+        Endpoint::Read if !is_late(request.file) => Act::Change(at_once),
+        Endpoint::Read if records.moments(Endpoint::Create)[0].elapsed() < Duration::from_secs(4) => {
             Act::Change(processing)
         }
         Endpoint::Read => Act::Change(ended),
@@ -94,7 +94,7 @@ fn borne(ended: fn(&mut Value)) -> (u64, u64) {
     let stub = Stub::start(rule);
     let bed = polling(&stub, "min = \"100ms\", max = \"500ms\"");
     let running = Running::start(bed.command(["run"]));
-    eventually("all are written", || written(&bed) == FILES);
+    wait_until("all are written", || written(&bed) == FILES);
     let status = Running::start(bed.command(["status", "--json"])).wait().last_object();
     drop(running);
     let running = &status["services"][0]["limits"]["running"];
@@ -131,7 +131,7 @@ fn a_page_of_the_list_answers_for_many() {
     let ended = Arc::new(AtomicBool::new(false));
     let rule = {
         let ended = Arc::clone(&ended);
-        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+        move |request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
             Endpoint::Read if !ended.load(Ordering::Relaxed) => Act::Change(processing),
             Endpoint::List if !ended.load(Ordering::Relaxed) => Act::Change(all_processing),
             _ => Act::Well,
@@ -141,47 +141,47 @@ fn a_page_of_the_list_answers_for_many() {
     let bed = bed(&stub);
     let running = Running::start(bed.command(["run"]));
     let asked = || {
-        let book = stub.book();
-        (book.moments(Endpoint::Read).len(), book.moments(Endpoint::List).len())
+        let records = stub.records();
+        (records.moments(Endpoint::Read).len(), records.moments(Endpoint::List).len())
     };
     // Until looks come together, and what was learned of the list is that it pays.
-    eventually("the list is looked at", || asked().1 > 8);
+    wait_until("the list is looked at", || asked().1 > 8);
     let (reads, lists) = asked();
-    eventually("and again and again", || asked().1 > lists + 15);
+    wait_until("and again and again", || asked().1 > lists + 15);
     let (more_reads, more_lists) = asked();
     let each = (more_reads - reads) / (more_lists - lists);
     // Where pages saved nothing they were looked at rarely, with hundreds of reads between them.
     assert!(each < FILES / 2, "{each} reads beside each page");
     ended.store(true, Ordering::Relaxed);
-    eventually("all are written", || written(&bed) == FILES);
+    wait_until("all are written", || written(&bed) == FILES);
     drop(running);
-    assert_eq!(stub.book().most_of_a_token(), 1);
+    assert_eq!(stub.records().most_of_a_token(), 1);
 }
 
 /// It says for ever that all of them are on their way.
 #[test]
 fn a_list_that_lies_delays_and_does_no_more() {
-    let stub = Stub::start(|asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+    let stub = Stub::start(|request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
         Endpoint::List => Act::Change(all_processing),
         _ => Act::Well,
     });
     let bed = bed(&stub);
     let running = Running::start(bed.command(["run"]));
-    eventually("all are written", || written(&bed) == FILES);
+    wait_until("all are written", || written(&bed) == FILES);
     drop(running);
 }
 
 /// It does not know them, or cannot be read.
 #[test]
 fn a_list_that_is_of_no_use_is_left_alone() {
-    let stub = Stub::start(|asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
-        Endpoint::List if asked.before > 1 => {
-            Act::Say(crate::support::stub::refusal(if asked.before.is_multiple_of(2) { 500 } else { 404 }, "no list"))
+    let stub = Stub::start(|request: &StubRequest<'_>, _: &mut StubRecords| match request.endpoint {
+        Endpoint::List if request.before > 1 => {
+            Act::Say(crate::support::stub::refusal(if request.before.is_multiple_of(2) { 500 } else { 404 }, "no list"))
         }
         _ => Act::Well,
     });
     let bed = bed(&stub);
     let running = Running::start(bed.command(["run"]));
-    eventually("all are written", || written(&bed) == FILES);
+    wait_until("all are written", || written(&bed) == FILES);
     drop(running);
 }

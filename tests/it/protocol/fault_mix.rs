@@ -1,5 +1,5 @@
-//! Everything a service can do wrong, alone and together: every recording is transcribed once, and all is done.
-//! `cargo bench --bench faults` prints the table of 1,000 jobs a row.
+//! All faults of a service, alone and together: every recording is transcribed once, and all jobs end. `cargo bench
+//! --bench faults` prints the table of 1,000 jobs a row.
 
 use crate::support::faulty_service::{Row, faults, row};
 use std::collections::VecDeque;

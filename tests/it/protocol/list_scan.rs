@@ -1,5 +1,5 @@
-//! The scan of a list that changes under it: every token of ours that was there all the while, or an
-//! error; never a false absence. And it ends, whatever the list does.
+//! The scan of a list that changes meanwhile: it finds every token that was in the list all the time, or returns an
+//! error; it never concludes a false absence. And it ends, whatever the list does.
 
 use fastrand::Rng;
 use proptest::prelude::*;

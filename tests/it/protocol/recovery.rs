@@ -1,9 +1,9 @@
-//! Nothing is paid twice when a state is older than it was, or damaged, and when the service's list cannot show what
-//! was bought: every start scans before it buys, and absence is concluded only from what a list is seen to show.
+//! Nothing is paid twice when a state directory is outdated or damaged, or when the service's list cannot show what was
+//! bought: every start scans before it buys, and absence is concluded only from what a list is known to show.
 
-use crate::support::bed::{Bed, Ran, Running, eventually, files};
+use crate::support::bed::{Bed, Ran, Running, files, wait_until};
 use crate::support::scripted::{Step, http};
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn copy(from: &Path, to: &Path) {
 type Damage = fn(&mut Vec<u8>, usize);
 
 fn most_accepted(stub: &Stub) -> usize {
-    stub.book().accepted().into_values().max().unwrap_or(0)
+    stub.records().accepted().into_values().max().unwrap_or(0)
 }
 
 fn hide_metadata(list: &mut Value) {
@@ -99,8 +99,8 @@ fn after_an_older_copy_of_the_state_was_put_back_nothing_is_bought_again() {
         "{}",
         ran.stderr
     );
-    assert_eq!(most_accepted(&stub), 1, "{:?}", stub.book().accepted());
-    assert_eq!(stub.book().creates.len(), 5);
+    assert_eq!(most_accepted(&stub), 1, "{:?}", stub.records().accepted());
+    assert_eq!(stub.records().creates.len(), 5);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_damaged_queue_buys_nothing_again() {
                 ran = run(&bed, &["once", "--json", "--rebuild", "--patience", "20s"]);
             }
             assert!(ran.code == 0 || ran.code == 1, "{what} at {part}/8: {ran:?}");
-            assert_eq!(most_accepted(&stub), 1, "{what} at {part}/8: {:?}\n{}", stub.book().accepted(), ran.stderr);
+            assert_eq!(most_accepted(&stub), 1, "{what} at {part}/8: {:?}\n{}", stub.records().accepted(), ran.stderr);
         }
     }
 }
@@ -143,11 +143,11 @@ fn a_damaged_queue_buys_nothing_again() {
 /// It is on the list, and it is worth nothing: that is known, and nothing to be warned of.
 #[test]
 fn what_ended_in_an_error_is_not_found_again_at_the_next_start() {
-    let stub = Stub::start(|asked, book| match asked.endpoint {
-        Endpoint::Read if asked.file == "bad.wav" => Act::Change(|record| {
+    let stub = Stub::start(|request, records| match request.endpoint {
+        Endpoint::Read if request.file == "bad.wav" => Act::Change(|record| {
             (record["status"], record["error_code"], record["result"]) = (json!("error"), json!(422), Value::Null);
         }),
-        Endpoint::List if !book.ids().is_empty() => Act::Change(|list| {
+        Endpoint::List if !records.ids().is_empty() => Act::Change(|list| {
             list["items"].as_array_mut().unwrap().iter_mut().for_each(|item| item["status"] = json!("error"));
         }),
         _ => Act::Well,
@@ -162,18 +162,20 @@ fn what_ended_in_an_error_is_not_found_again_at_the_next_start() {
     stub.set(|_, _| Act::Well);
     assert_eq!(run(&bed, &["retry", "inbox/bad.wav"]).code, 0);
     let ran = once(&bed);
-    assert_eq!((ran.code, stub.book().accepted()["bad.wav"]), (0, 2), "a person wanted another: {ran:?}");
+    assert_eq!((ran.code, stub.records().accepted()["bad.wav"]), (0, 2), "a person wanted another: {ran:?}");
 }
 
 /// What the list must not be believed about; the second create's answer is lost.
-fn unknown_second(rule: impl Fn(&Asked<'_>, &mut Book) -> Option<Act> + Send + 'static) -> (Stub, Bed, Ran) {
+fn unknown_second(
+    rule: impl Fn(&StubRequest<'_>, &mut StubRecords) -> Option<Act> + Send + 'static,
+) -> (Stub, Bed, Ran) {
     let stub = Stub::well();
     let bed = bed(&stub);
     put(&bed, "first.wav");
     assert_eq!(once(&bed).last_object()["done"], 1);
-    stub.set(move |asked, book| match asked.endpoint {
-        Endpoint::Create if asked.before_of_file == 0 => lost(),
-        _ => rule(asked, book).unwrap_or(Act::Well),
+    stub.set(move |request, records| match request.endpoint {
+        Endpoint::Create if request.before_of_file == 0 => lost(),
+        _ => rule(request, records).unwrap_or(Act::Well),
     });
     put(&bed, "second.wav");
     let ran = once(&bed);
@@ -183,9 +185,9 @@ fn unknown_second(rule: impl Fn(&Asked<'_>, &mut Book) -> Option<Act> + Send + '
 #[test]
 fn a_list_that_drops_the_metadata_proves_no_absence() {
     let (stub, bed, ran) =
-        unknown_second(|asked, _| (asked.endpoint == Endpoint::List).then_some(Act::Change(hide_metadata)));
-    assert_eq!(stub.book().accepted()["second.wav"], 1, "{ran:?}");
-    assert_eq!(stub.book().creates.len(), 2, "{ran:?}");
+        unknown_second(|request, _| (request.endpoint == Endpoint::List).then_some(Act::Change(hide_metadata)));
+    assert_eq!(stub.records().accepted()["second.wav"], 1, "{ran:?}");
+    assert_eq!(stub.records().creates.len(), 2, "{ran:?}");
     let row = &bed.jobs()["second.wav"];
     assert_eq!((&row["stage"], &row["fault"]["kind"]), (&json!("submitting"), &json!("asks")), "{row}");
     let words = row["fault"]["words"].as_str().unwrap();
@@ -195,11 +197,11 @@ fn a_list_that_drops_the_metadata_proves_no_absence() {
 /// Everything that was created on the day itself is taken to be before its end.
 #[test]
 fn an_after_date_that_is_read_as_a_day_proves_no_absence() {
-    let (stub, bed, ran) = unknown_second(|asked, _| {
-        let hides = asked.endpoint == Endpoint::List && asked.query.contains("after_date");
+    let (stub, bed, ran) = unknown_second(|request, _| {
+        let hides = request.endpoint == Endpoint::List && request.query.contains("after_date");
         hides.then_some(Act::Change(|list| (list["items"], list["next"]) = (json!([]), Value::Null)))
     });
-    assert_eq!((ran.code, stub.book().accepted()["second.wav"]), (0, 1), "{ran:?}");
+    assert_eq!((ran.code, stub.records().accepted()["second.wav"]), (0, 1), "{ran:?}");
     assert_eq!(bed.jobs()["second.wav"]["stage"], "written", "without the filter it is found");
 }
 
@@ -212,8 +214,8 @@ fn a_list_that_is_later_than_its_lag_proves_no_absence() {
     put(&bed, "first.wav");
     assert_eq!(once(&bed).last_object()["done"], 1);
     // All that comes from here on is listed only when it is no longer late.
-    stub.set(move |asked, _| match asked.endpoint {
-        Endpoint::Create if asked.file == "third.wav" && asked.before_of_file == 0 => lost(),
+    stub.set(move |request, _| match request.endpoint {
+        Endpoint::Create if request.file == "third.wav" && request.before_of_file == 0 => lost(),
         Endpoint::List if hides.load(Ordering::SeqCst) => Act::With(Box::new(|list| {
             let items = list["items"].as_array_mut().unwrap();
             items.retain(|item| item["id"] == "t-2");
@@ -224,39 +226,39 @@ fn a_list_that_is_later_than_its_lag_proves_no_absence() {
     let mut command = bed.command(["run"]);
     command.env("STUB_KEY", "secret");
     let daemon = Running::start(command);
-    eventually("the second is written", || bed.jobs().get("second.wav").is_some_and(|row| row["stage"] == "written"));
+    wait_until("the second is written", || bed.jobs().get("second.wav").is_some_and(|row| row["stage"] == "written"));
     std::thread::sleep(std::time::Duration::from_millis(400)); // it becomes a witness when the lag is over
     put(&bed, "third.wav");
-    eventually("the list was not believed", || {
+    wait_until("the list was not believed", || {
         let words = bed.jobs().get("third.wav").map(|row| row["fault"]["words"].to_string()).unwrap_or_default();
         words.contains("does not show a transcription that the service accepted before")
     });
     late.store(false, Ordering::SeqCst);
-    eventually("it is found", || {
+    wait_until("it is found", || {
         let row = bed.jobs()["third.wav"].clone();
         if row["fault"]["kind"] == "asks" {
             run(&bed, &["retry", row["id"].to_string().as_str()]);
         }
         row["stage"] == "written"
     });
-    assert_eq!(stub.book().accepted()["third.wav"], 1);
+    assert_eq!(stub.records().accepted()["third.wav"], 1);
     drop(daemon);
 }
 
 #[test]
 fn the_very_first_create_without_an_answer_is_sent_again_only_if_the_list_could_show_it() {
     for (shows, accepted) in [(true, true), (true, false), (false, true)] {
-        let stub = Stub::start(move |asked, book| match asked.endpoint {
-            Endpoint::Create if asked.before == 0 && accepted => lost(),
-            Endpoint::Create if asked.before == 0 => Act::Say(Step::ResetAfter),
-            Endpoint::List if !shows && !book.ids().is_empty() => Act::Change(hide_metadata),
+        let stub = Stub::start(move |request, records| match request.endpoint {
+            Endpoint::Create if request.before == 0 && accepted => lost(),
+            Endpoint::Create if request.before == 0 => Act::Say(Step::ResetAfter),
+            Endpoint::List if !shows && !records.ids().is_empty() => Act::Change(hide_metadata),
             _ => Act::Well,
         });
         let bed = bed(&stub);
         put(&bed, "first.wav");
         let ran = once(&bed);
         let row = bed.jobs()["first.wav"].clone();
-        assert_eq!(stub.book().accepted()["first.wav"], 1, "{ran:?}");
+        assert_eq!(stub.records().accepted()["first.wav"], 1, "{ran:?}");
         match shows {
             true => assert_eq!((ran.code, &row["stage"]), (0, &json!("written")), "{ran:?}"),
             false => {
@@ -270,7 +272,7 @@ fn the_very_first_create_without_an_answer_is_sent_again_only_if_the_list_could_
 
 #[test]
 fn until_the_list_has_shown_one_creates_go_one_at_a_time() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::List => Act::Change(hide_metadata),
         Endpoint::Read => Act::Change(|record| record["custom_metadata"] = Value::Null),
         _ => Act::Well,
@@ -292,11 +294,11 @@ fn until_the_list_has_shown_one_creates_go_one_at_a_time() {
 
 #[test]
 fn a_list_without_any_metadata_is_told_before_the_first_purchase() {
-    let stub = Stub::start(|asked, book| match asked.endpoint {
-        Endpoint::List if book.creates.is_empty() => Act::Change(hide_metadata),
+    let stub = Stub::start(|request, records| match request.endpoint {
+        Endpoint::List if records.creates.is_empty() => Act::Change(hide_metadata),
         _ => Act::Well,
     });
-    (0..3).for_each(|n| stub.book().slip_in_dated(&format!("foreign-{n}"), 1_000));
+    (0..3).for_each(|n| stub.records().slip_in_dated(&format!("foreign-{n}"), 1_000));
     let bed = bed(&stub);
     put(&bed, "talk.wav");
     let ran = once(&bed);
@@ -309,35 +311,35 @@ fn a_list_without_any_metadata_is_told_before_the_first_purchase() {
 /// Each is a list that must not stop a new installation for ever: what it does to a page, and its query.
 #[test]
 fn lists_that_are_read_to_their_end_whatever_they_are_like() {
-    let dangling: fn(&Asked<'_>) -> Option<Act> =
+    let dangling: fn(&StubRequest<'_>) -> Option<Act> =
         |_| Some(Act::Change(|list| list["next"] = json!("http://stub/v2/pre-recorded?offset=1")));
-    let deep: fn(&Asked<'_>) -> Option<Act> = |asked| {
-        let offset = asked.query.split('&').find_map(|pair| pair.strip_prefix("offset=")).unwrap_or("0");
+    let deep: fn(&StubRequest<'_>) -> Option<Act> = |request| {
+        let offset = request.query.split('&').find_map(|pair| pair.strip_prefix("offset=")).unwrap_or("0");
         let refused =
             Step::Answer(http(400, "content-type: application/json\r\n", r#"{"message":"offset too large"}"#));
         (offset.parse::<u32>().unwrap() > 100).then_some(Act::Say(refused))
     };
-    let null: fn(&Asked<'_>) -> Option<Act> = |_| {
+    let null: fn(&StubRequest<'_>) -> Option<Act> = |_| {
         Some(Act::Change(|list| {
             if let Some(item) = list["items"].as_array_mut().unwrap().first_mut() {
                 item["status"] = Value::Null;
             }
         }))
     };
-    let broken: fn(&Asked<'_>) -> Option<Act> = |_| {
+    let broken: fn(&StubRequest<'_>) -> Option<Act> = |_| {
         Some(Act::Change(|list| {
             list["items"].as_array_mut().unwrap().push(json!({ "id": null, "created_at": "2026-01-01T00:00:00Z" }));
         }))
     };
     let kinds = [("dangling", dangling), ("deep", deep), ("null", null), ("broken", broken)];
     for (name, rule) in kinds {
-        let stub = Stub::start(move |asked, _| match asked.endpoint {
-            Endpoint::List => rule(asked).unwrap_or(Act::Well),
+        let stub = Stub::start(move |request, _| match request.endpoint {
+            Endpoint::List => rule(request).unwrap_or(Act::Well),
             _ => Act::Well,
         });
-        stub.book().honours_before = true;
+        stub.records().honours_before = true;
         for n in 0..250 {
-            stub.book().slip_in_dated(&format!("foreign-{n}"), 1_000 * (300 - n));
+            stub.records().slip_in_dated(&format!("foreign-{n}"), 1_000 * (300 - n));
         }
         let bed = bed(&stub);
         put(&bed, "talk.wav");
@@ -350,7 +352,7 @@ fn lists_that_are_read_to_their_end_whatever_they_are_like() {
 fn many_records_of_others_do_not_keep_a_new_installation_from_buying() {
     let stub = Stub::well();
     for n in 0..25_000 {
-        stub.book().slip_in_dated(&format!("foreign-{n}"), 60_000 * (26_000 - n));
+        stub.records().slip_in_dated(&format!("foreign-{n}"), 60_000 * (26_000 - n));
     }
     let bed = Bed::new(&config(&stub, "limits = { requests_per_second = 1000 }\nwalk_limit = 20"));
     put(&bed, "talk.wav");
@@ -360,15 +362,15 @@ fn many_records_of_others_do_not_keep_a_new_installation_from_buying() {
 
 #[test]
 fn a_list_that_cannot_be_read_to_its_end_is_named_with_what_to_do() {
-    let stub = Stub::start(|asked, _| {
-        let offset = asked.query.split('&').find_map(|pair| pair.strip_prefix("offset=")).unwrap_or("0");
-        let is_deep = asked.endpoint == Endpoint::List && offset != "0";
+    let stub = Stub::start(|request, _| {
+        let offset = request.query.split('&').find_map(|pair| pair.strip_prefix("offset=")).unwrap_or("0");
+        let is_deep = request.endpoint == Endpoint::List && offset != "0";
         let refused = http(400, "content-type: application/json\r\n", r#"{"message":"offset too large"}"#);
         // Nor does it honour `before_date`.
         if is_deep { Act::Say(Step::Answer(refused)) } else { Act::Well }
     });
     for n in 0..250 {
-        stub.book().slip_in_dated(&format!("foreign-{n}"), 1_000 * (300 - n));
+        stub.records().slip_in_dated(&format!("foreign-{n}"), 1_000 * (300 - n));
     }
     let bed = bed(&stub);
     put(&bed, "talk.wav");
@@ -376,7 +378,7 @@ fn a_list_that_cannot_be_read_to_its_end_is_named_with_what_to_do() {
     assert_eq!(ran.code, 3, "{ran:?}");
     let all = format!("{}{}", ran.stdout, ran.stderr);
     assert!(all.contains("lists nothing after record") && all.contains("lower `retention`"), "{all}");
-    assert_eq!(stub.book().creates.len(), 0);
+    assert_eq!(stub.records().creates.len(), 0);
     let trusted = run(&bed, &["reconcile", "--service", "default", "--trust"]);
     assert_eq!(trusted.code, 0, "{trusted:?}");
     let ran = once(&bed);
@@ -386,7 +388,7 @@ fn a_list_that_cannot_be_read_to_its_end_is_named_with_what_to_do() {
 
 /// A service whose list says of every transcription that 1.5 s were billed.
 fn billing() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
+    Stub::start(|request, _| match request.endpoint {
         Endpoint::List => Act::Change(|list| {
             for item in list["items"].as_array_mut().unwrap() {
                 item["result"] = json!({ "metadata": { "billing_time": 1.5 } });
@@ -414,7 +416,7 @@ fn what_another_installation_bought_counts_against_no_budget() {
     put(&other, "second.wav");
     let ran = once(&other);
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
-    assert_eq!((most_accepted(&stub), stub.book().creates.len()), (1, 7));
+    assert_eq!((most_accepted(&stub), stub.records().creates.len()), (1, 7));
     // Nor against that of one which is new on the account.
     let new = bed_with_budget(&stub, "4s");
     put(&new, "third.wav");

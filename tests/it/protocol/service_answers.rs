@@ -1,5 +1,5 @@
-//! What a service answers, as it comes: addresses are used as they are, and what is null, absent or of another type
-//! costs what it held and nothing else. By the real binary.
+//! Answers of a service as they come: addresses are used unchanged, and a field that is null, absent or of another type
+//! costs only its own content. By the real binary.
 
 use crate::support::bed::{Bed, Ran, files};
 use crate::support::config::Config;
@@ -22,14 +22,14 @@ fn once(bed: &Bed, files: &[&str]) -> Ran {
 fn an_audio_url_is_sent_back_as_it_was_received_whatever_its_host() {
     // Of another host, with a signature and letters that an address usually has encoded.
     const URL: &str = "https://eu.blobs.example.net:8443/v9/é/talk.wav?sig=a%2Fb+c==&x='1'#part";
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Upload => Act::Change(|answer| answer["audio_url"] = json!(URL)),
         _ => Act::Well,
     });
     let bed = bed(&stub);
     let ran = once(&bed, &["talk.wav"]);
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
-    assert_eq!(stub.book().creates[0].audio_url, URL);
+    assert_eq!(stub.records().creates[0].audio_url, URL);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn an_upload_of_which_nothing_but_its_address_is_said_is_transcribed() {
         |answer| answer["audio_metadata"] = json!({ "audio_duration": "1:30", "number_of_channels": -2, "size": [] }),
     ];
     for (n, change) in changes.into_iter().enumerate() {
-        let stub = Stub::start(move |asked, _| match asked.endpoint {
+        let stub = Stub::start(move |request, _| match request.endpoint {
             Endpoint::Upload => Act::Change(change),
             _ => Act::Well,
         });
@@ -80,7 +80,7 @@ fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_pai
     let values = [None, Some(Value::Null), Some(json!("")), Some(json!({ "a": [1] })), Some(json!([[], null, 7, "x"]))];
     for value in values {
         let with = value.clone();
-        let stub = Stub::start(move |asked, _| match (asked.endpoint, field_of(asked.file)) {
+        let stub = Stub::start(move |request, _| match (request.endpoint, field_of(request.file)) {
             (Endpoint::Read, Some(field)) => {
                 let (field, with) = (FIELDS[field], with.clone());
                 Act::With(Box::new(move |record| {
@@ -97,7 +97,7 @@ fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_pai
         let jobs = bed.run(["jobs", "--json"]);
         // What could not be read is something that a person looks at.
         assert_eq!((ran.code, &ran.last_object()["done"]), (1, &json!(FIELDS.len())), "{value:?}: {ran:?} {jobs:?}");
-        assert_eq!(stub.book().creates.len(), FIELDS.len(), "each was paid once");
+        assert_eq!(stub.records().creates.len(), FIELDS.len(), "each was paid once");
         for file in &files {
             let stem = file.trim_end_matches(".wav");
             let written =
@@ -120,7 +120,7 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
         ("/result/transcription/utterances/0/start", "utterances.start", "0"),
     ];
     const VALUES: [&str; 4] = ["null", "absent", "empty", "retyped"];
-    let stub = Stub::start(|asked, _| match (asked.endpoint, two_of(asked.file)) {
+    let stub = Stub::start(|request, _| match (request.endpoint, two_of(request.file)) {
         (Endpoint::Read, Some((field, value))) => Act::With(Box::new(move |record| {
             fill(record);
             let (pointer, _, empty) = FIELDS[field];
@@ -161,7 +161,7 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
     let (spent, outputs) = (cost(), bed.outputs());
 
     // The kept answers are read again: nothing is asked of the service, and the same comes out.
-    let read = || stub.book().moments(Endpoint::Read).len();
+    let read = || stub.records().moments(Endpoint::Read).len();
     let asked = read();
     let retried = bed.run(["retry".to_owned()].into_iter().chain(files.iter().map(|file| format!("inbox/{file}"))));
     assert_eq!(retried.code, 1, "of those that were read nothing is to be retried: {retried:?}");
@@ -174,14 +174,14 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
     let fresh = bed.run(["retry", "--written", "--fresh", "--json"]);
     assert_eq!(fresh.code, 0, "{fresh:?}");
     assert_eq!(bed.once(1)["failed"], 0);
-    assert_eq!(stub.book().creates.len(), all.len(), "each was paid once");
+    assert_eq!(stub.records().creates.len(), all.len(), "each was paid once");
     assert_eq!(cost(), spent);
 }
 
 /// A person sees it where a person looks, and what can be done about it.
 #[test]
 fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Read, "talk.wav") => Act::Change(|record| {
             record["result"]["transcription"]["languages"] = Value::Null;
             record["result"]["transcription"]["utterances"][0]["start"] = Value::Null;
@@ -220,7 +220,7 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
 /// Of an answer that nothing can be made of: it was kept before it was read, and is read again where it lies.
 #[test]
 fn an_utterance_of_any_length_is_written() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::Change(|record| {
             record["result"]["transcription"]["utterances"][0]["text"] =
                 json!(format!("{} ", "word".repeat(16)).repeat(1 << 17));

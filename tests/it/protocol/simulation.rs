@@ -371,7 +371,7 @@ impl Sim {
     }
 
     /// Of creates that only a person can find out about: those that are on their way are not in the
-    /// service's books yet, so that nobody could tell whether they were paid for twice.
+    /// service's records yet, so that nobody could tell whether they were paid for twice.
     async fn pay_again(&self, store: &SimStore, engine: &Engine) {
         for job in jobs(store).await {
             let (StageKind::Submitting, None, Some(order)) = (job.stage.kind(), job.due, job.stage.purchase_key())
@@ -449,7 +449,7 @@ impl Sim {
         }
     }
 
-    /// The books of the service against the budget, and against what the jobs say that they cost.
+    /// The records of the service against the budget, and against what the jobs say that they cost.
     fn check_budget(&self, jobs: &[Job]) {
         const DAY: i64 = 24 * 3600 * 1000;
         let charges = || jobs.iter().flat_map(|job| &job.charges);

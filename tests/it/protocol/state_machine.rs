@@ -1,4 +1,4 @@
-//! The machine as a table, and its laws over every way through it.
+//! The state machine as a table, and the laws that hold on every path through it.
 
 use crate::support::jobs::{AUDIO, at, fault, key, order, outputs, row, stamp, transcription};
 use proptest::prelude::*;

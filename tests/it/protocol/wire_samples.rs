@@ -1,4 +1,4 @@
-//! Every real payload is read by our own types, and nothing of it is lost when it is written again.
+//! Every captured payload is read by scribed's types, and nothing is lost when it is written again.
 
 use scribed::wire::enrichment::{Either, Enrichments, Shapes};
 use scribed::wire::error::ErrorBody;

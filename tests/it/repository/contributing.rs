@@ -6,14 +6,14 @@ use std::path::Path;
 
 #[test]
 fn a_create_that_is_answered_by_500_is_bought_once() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Create if asked.before == 0 => Act::After(refusal(500, "something broke")),
+    let stub = Stub::start(|request, _| match request.endpoint {
+        Endpoint::Create if request.before == 0 => Act::After(refusal(500, "something broke")),
         _ => Act::Well,
     });
     let bed = Config::of(&stub).inbox("").bed();
     bed.drop_in(0, "talk.wav");
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().ids().len(), 1);
+    assert_eq!(stub.records().ids().len(), 1);
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! What is built in comes from where it is said to come from; the same rules as `deny.toml`, for who has no
-//! cargo-deny.
+//! Dependencies come only from allowed places; the same rules as `deny.toml`, for those who have no cargo-deny.
 
 use std::path::Path;
 use toml::Value;

@@ -1,5 +1,5 @@
-//! The documentation is true: its links lead somewhere, its commands parse, its tutorials run, its configurations are
-//! read, and an installed binary prints all of it.
+//! The documentation is correct: its links exist, its commands parse, its tutorials run, its configurations are read,
+//! and an installed binary prints all of it.
 
 use crate::support::bed::Running;
 use clap::CommandFactory;

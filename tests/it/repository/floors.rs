@@ -1,4 +1,4 @@
-//! The map in `src/lib.rs` holds: a file uses what is on a lower floor, or beside it in the same room, and what only one
+//! The map in `src/lib.rs` is correct: a file uses only what is on a lower floor or in its own room, and what only one
 //! file may do, no other does.
 
 use std::collections::{BTreeMap, BTreeSet};

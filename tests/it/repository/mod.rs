@@ -1,4 +1,4 @@
-//! The repository itself: the map of the rooms, the documentation, the words, the crates, the snapshots.
+//! The repository itself: the map of the rooms, the documentation, the wording, the crates, the snapshots.
 
 mod contributing;
 mod crates;

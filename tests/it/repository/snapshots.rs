@@ -1,4 +1,4 @@
-//! Each snapshot lies where its test looks for it. `.ci/run` also rejects those that no test has read.
+//! Each snapshot is where its test looks for it. `.ci/run` also rejects those that no test has read.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! Content that could end the process: results out of all proportion, work that kills, hostile files beside
+//! Content that could end the process: huge results, work during which the process is killed, hostile files beside
 //! recordings. By the real binary.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::scripted::{Step, http};
 use crate::support::stub::{Act, Endpoint, Stub};
@@ -28,14 +28,14 @@ fn record(utterances: &str, more: &str) -> String {
 /// Mebibytes that the process had in memory at most, while one recording came to this answer.
 fn most_memory(answer: String) -> (Bed, u64) {
     let step = Step::Answer(http(200, "content-type: application/json\r\n", &answer));
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
+    let stub = Stub::start(move |request, _| match request.endpoint {
         Endpoint::Read => Act::Say(step.clone()),
         _ => Act::Well,
     });
     let bed = bed(&stub);
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
     let daemon = Running::start(bed.command(["run"]));
-    eventually("its outputs are there", || {
+    wait_until("its outputs are there", || {
         bed.path("inbox/talk.en.json").exists() && bed.path("inbox/talk.en.srt").exists()
     });
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
@@ -110,7 +110,7 @@ fn work_that_kills_the_process_is_set_aside_and_the_others_go_on() {
     assert_eq!(bed.run(["retry", &row["id"].to_string()]).code, 0);
     assert_eq!(bed.once(0)["done"], 1);
     bed.assert_written("deadly.wav");
-    assert!(stub.book().accepted().values().all(|count| *count == 1), "nothing is bought twice");
+    assert!(stub.records().accepted().values().all(|count| *count == 1), "nothing is bought twice");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn an_ignore_file_with_nested_braces_is_named_and_nothing_below_it_is_bought() {
         assert!(ran.stderr.contains("odd/.scribedignore cannot be used: its line 1 is longer"), "{}", ran.stderr);
     }
     bed.assert_written("talk.wav");
-    assert_eq!(stub.book().accepted().len(), 1);
+    assert_eq!(stub.records().accepted().len(), 1);
     fs::write(bed.path("inbox/odd/.scribedignore"), "*.mov\n").unwrap();
     bed.once(0);
     bed.assert_written("odd/secret.wav");
@@ -153,5 +153,5 @@ fn hostile_settings_beside_a_recording_are_told_and_end_nothing() {
     let ran = bed.run(["once", "--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     bed.assert_written("talk.wav");
-    assert_eq!(stub.book().accepted().len(), 1);
+    assert_eq!(stub.records().accepted().len(), 1);
 }

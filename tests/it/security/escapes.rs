@@ -1,7 +1,7 @@
-//! What others wrote reaches no terminal and no log as it is: by the real binary, with hostile names, settings,
-//! lists, tags, patterns, answers, arguments.
+//! Text of others never reaches a terminal or a log unescaped: by the real binary, with hostile names, settings,
+//! manifests, tags, patterns, answers and arguments.
 
-use crate::support::bed::{Bed, QUICK, Ran, ffmpeg, raw, speech};
+use crate::support::bed::{Bed, QUICK, Ran, ffmpeg, raw, speech_piece};
 use crate::support::stub::{Act, Stub, refusal};
 use std::ffi::OsString;
 use std::fs;
@@ -61,27 +61,27 @@ fn hostile_bed() -> Bed {
     ));
     let folder = bed.path("inbox").join(hostile_name(""));
     fs::create_dir(&folder).unwrap();
-    fs::write(folder.join(hostile_name(".wav")), speech(0)).unwrap();
+    fs::write(folder.join(hostile_name(".wav")), speech_piece(0)).unwrap();
     fs::write(folder.join(hostile_name("-empty.wav")), "").unwrap();
     let ignoring = bed.path("inbox").join(hostile_name("-ignoring"));
     fs::create_dir(&ignoring).unwrap();
     fs::write(ignoring.join(".scribedignore"), format!("*{line}.mp4\n{{{{{line}\n")).unwrap();
-    fs::write(ignoring.join("talk.wav"), speech(4)).unwrap();
+    fs::write(ignoring.join("talk.wav"), speech_piece(4)).unwrap();
     fs::write(bed.path("inbox/.scribedignore"), format!("*{line}*.mp4\n")).unwrap();
     fs::write(bed.path("inbox").join(hostile_name(".mp4")), "x").unwrap();
     // A tag of a track, which the wrong choice of a track names.
     let title = format!("language={line}");
     let tagged = bed.path("inbox/tagged.mka");
-    fs::write(bed.path("talk.wav"), speech(1)).unwrap();
+    fs::write(bed.path("talk.wav"), speech_piece(1)).unwrap();
     let talk = bed.path("talk.wav");
     let tags = ["-metadata:s:a:0", &title, "-metadata", &title.replace("language", "title")];
     ffmpeg(["-i", talk.to_str().unwrap()].into_iter().chain(tags), &tagged);
     fs::create_dir(bed.path("lists")).unwrap();
-    fs::write(bed.path("lists/talk.wav"), speech(2)).unwrap();
+    fs::write(bed.path("lists/talk.wav"), speech_piece(2)).unwrap();
     let cells = format!("file,language,{line}\ntalk.wav,\"{HOSTILE}\",\"{HOSTILE}\"\n\"{HOSTILE}.wav\",en,1\n");
     fs::write(bed.path("lists/may.csv"), cells).unwrap();
     fs::create_dir(bed.path("beside")).unwrap();
-    fs::write(bed.path("beside/talk.wav"), speech(3)).unwrap();
+    fs::write(bed.path("beside/talk.wav"), speech_piece(3)).unwrap();
     let key: String = HOSTILE.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
     fs::write(bed.path("beside/talk.toml"), format!("\"{key}\" = 1\ntemplate = \"{key}\"\n")).unwrap();
     bed
@@ -147,7 +147,7 @@ fn cells_for_spreadsheets_hold_no_formula_and_nothing_raw() {
     for name in ["=cmd|' C'!A0.wav", "+1.wav", "-1.wav", "@SUM(A1).wav", "plain=.wav"] {
         bed.drop_in(0, name);
     }
-    fs::write(bed.path("inbox").join(hostile_name(".wav")), speech(0)).unwrap();
+    fs::write(bed.path("inbox").join(hostile_name(".wav")), speech_piece(0)).unwrap();
     bed.once(0);
     for command in [&["jobs", "--csv"][..], &["cost", "--by", "job", "--csv"]] {
         let table = bed.run(command).stdout;

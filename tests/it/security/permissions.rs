@@ -1,5 +1,5 @@
-//! Rights: root leaves what belongs to others alone, and a missing right names the file, the user and the fix. And a
-//! recording in which nobody speaks: its outputs are files that players take.
+//! Permissions: root does not change what belongs to others, and a missing permission names the file, the user and the
+//! fix. And a recording in which nobody speaks: its outputs are valid for players.
 
 use crate::support::bed::{Bed, QUICK, ffmpeg, set_mode};
 use std::fs;

@@ -1,4 +1,4 @@
-//! No key leaves this machine in the clear, and no proxy sees one, unless a setting allows it. By the real binary.
+//! No key leaves this machine unencrypted, and no proxy sees one, unless a setting allows it. By the real binary.
 
 use crate::support::bed::{Bed, QUICK, Ran, Running};
 use std::io::{Read, Write};

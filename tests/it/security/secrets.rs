@@ -1,6 +1,6 @@
 //! Secrets stay secret, by the real binary.
 
-use crate::support::bed::{Bed, Ran, Running, SERVICE_KEY, Service, eventually, files, set_mode};
+use crate::support::bed::{Bed, Ran, Running, SERVICE_KEY, ServeProcess, files, set_mode, wait_until};
 use std::fs;
 
 const WRONG_KEY: &str = "a-wrong-key-that-is-secret-all-the-same-0815";
@@ -31,7 +31,7 @@ fn run(bed: &Bed, key: &str, arguments: &[&str]) -> Ran {
 
 #[test]
 fn a_key_from_the_environment_is_told_nowhere() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     bed.drop_in(0, "talk.wav");
     for key in [WRONG_KEY, SERVICE_KEY] {
@@ -52,7 +52,7 @@ fn a_key_from_the_environment_is_told_nowhere() {
 
 #[test]
 fn a_key_from_a_file_is_told_nowhere_nor_in_the_process_list() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let config = service.client_config().replace("env:SCRIBED_KEY", "file:keys/key").replace("200ms", "1h");
     let bed = Bed::new(&config);
     fs::create_dir(bed.path("keys")).unwrap();
@@ -60,7 +60,7 @@ fn a_key_from_a_file_is_told_nowhere_nor_in_the_process_list() {
     set_mode(&bed.path("keys/key"), 0o600);
     bed.drop_in(0, "talk.wav");
     let running = Running::start(bed.command(["once", "-vv"]));
-    eventually("it runs", || bed.path("state/history").exists());
+    wait_until("it runs", || bed.path("state/history").exists());
     for process in [&running, service.running()] {
         assert_untold("the process list", &fs::read(format!("/proc/{}/cmdline", process.pid())).unwrap());
     }
@@ -70,7 +70,7 @@ fn a_key_from_a_file_is_told_nowhere_nor_in_the_process_list() {
 
 #[test]
 fn a_key_that_is_written_into_the_configuration_is_refused_without_repeating_it() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config().replace("env:SCRIBED_KEY", WRONG_KEY));
     let ran = bed.run(["once", "-vv"]);
     assert_eq!(ran.code, 2, "{ran:?}");

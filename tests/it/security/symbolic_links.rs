@@ -1,7 +1,7 @@
-//! No symbolic link below a source's folder is followed, wherever it stands in a path: not for reading, and not for
-//! writing. And what is written for a recording may be read by those who may read the recording.
+//! No symbolic link below a source's folder is followed, wherever it is in a path, neither for reading nor for writing.
+//! And an output may be read by those who may read the recording.
 
-use crate::support::bed::{Bed, Running, eventually, files, set_mode};
+use crate::support::bed::{Bed, Running, files, set_mode, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Endpoint, Stub};
@@ -25,7 +25,7 @@ fn job(bed: &Bed, name: &str) -> Value {
 }
 
 fn asked(stub: &Stub, endpoint: Endpoint) -> usize {
-    stub.book().moments(endpoint).len()
+    stub.records().moments(endpoint).len()
 }
 
 /// The daemon, stopped once at a named place; with and without the kernel's own way to resolve a path beneath another.
@@ -36,7 +36,7 @@ fn stopped(bed: &Bed, place: &str, by_components: bool) -> Running {
         command.env("SCRIBED_NO_OPENAT2", "1");
     }
     let daemon = Running::start(command);
-    daemon.stands_still();
+    daemon.wait_until_suspended();
     daemon
 }
 
@@ -61,17 +61,17 @@ fn a_folder_that_is_replaced_by_a_link_is_not_read_through_it() {
             put(&bed.path("inbox/shelf/talk.wav"), "talk");
             let daemon = stopped(&bed, place, by_components);
             swap(&bed);
-            daemon.goes_on();
+            daemon.resume();
             let waits = || job(&bed, "shelf/talk.wav")["reason"].as_str().unwrap_or_default().to_owned();
-            eventually("the link is named", || waits().contains("inbox/shelf is a symbolic link"));
+            wait_until("the link is named", || waits().contains("inbox/shelf is a symbolic link"));
             let uploads = usize::from(place == "committed-uploaded");
             assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (uploads, 0), "{place}");
             assert_eq!(files(&bed.path("elsewhere")).len(), 1, "nothing is written there");
             swap_back(&bed);
-            eventually("it goes on", || job(&bed, "shelf/talk.wav")["stage"] == "written");
+            wait_until("it goes on", || job(&bed, "shelf/talk.wav")["stage"] == "written");
             assert_eq!(asked(&stub, Endpoint::Upload), 1, "an upload is not thrown away: {place}");
             assert!(bed.path("inbox/shelf/talk.en.srt").is_file());
-            assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
+            assert_eq!(stub.records().accepted().values().sum::<usize>(), 1);
             daemon.signal(Signal::TERM);
             daemon.wait();
         }
@@ -87,12 +87,12 @@ fn outputs_are_not_written_through_a_link_that_came_in_the_last_moment() {
         put(&bed.path("inbox/shelf/talk.wav"), "talk");
         let daemon = stopped(&bed, "announced", by_components);
         swap(&bed);
-        daemon.goes_on();
+        daemon.resume();
         let waits = || job(&bed, "shelf/talk.wav")["reason"].as_str().unwrap_or_default().to_owned();
-        eventually("the link is named", || waits().contains("inbox/shelf is a symbolic link"));
+        wait_until("the link is named", || waits().contains("inbox/shelf is a symbolic link"));
         assert_eq!(files(&bed.path("elsewhere")).len(), 0, "nothing is written there");
         swap_back(&bed);
-        eventually("it is written", || job(&bed, "shelf/talk.wav")["stage"] == "written");
+        wait_until("it is written", || job(&bed, "shelf/talk.wav")["stage"] == "written");
         assert_eq!((files(&bed.path("elsewhere")).len(), asked(&stub, Endpoint::Create)), (0, 1));
     }
 }
@@ -136,7 +136,7 @@ fn a_row_leads_through_no_link_below_the_lists_folder() {
         .filter(|job| job["reason"].as_str().is_some_and(|reason| reason.contains("inbox/link is a symbolic link")))
         .count();
     assert_eq!(named, 2);
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 1);
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn a_recording_that_is_gone_when_its_outputs_are_written_leaves_them_as_private_
     set_mode(&path, 0o640);
     let daemon = stopped(&bed, "committed-fetched", false);
     fs::remove_file(&path).unwrap();
-    daemon.goes_on();
-    eventually("it is written", || job(&bed, "talk.wav")["stage"] == "written");
+    daemon.resume();
+    wait_until("it is written", || job(&bed, "talk.wav")["stage"] == "written");
     assert_eq!(mode(&bed.path("inbox/talk.en.srt")), 0o640);
 }
 
@@ -330,15 +330,15 @@ fn what_was_bought_for_a_row_is_written_when_the_link_before_its_outputs_is_gone
     let daemon = stopped(&bed, "committed-submitted", false);
     fs::rename(bed.path("inbox/subs"), bed.path("aside")).unwrap();
     symlink("../elsewhere", bed.path("inbox/subs")).unwrap();
-    daemon.goes_on();
+    daemon.resume();
     let waits = || job(&bed, "talk.wav")["reason"].as_str().unwrap_or_default().to_owned();
-    eventually("the link is named", || waits().contains("inbox/subs is a symbolic link"));
+    wait_until("the link is named", || waits().contains("inbox/subs is a symbolic link"));
     let known = job(&bed, "talk.wav");
     assert_eq!((&known["stage"], &known["fault"]["kind"]), (&json!("fetched"), &json!("unwritable")), "{known}");
     assert!(!waits().contains("sends and buys nothing") && waits().contains("keeps the result"), "{}", waits());
     assert_eq!(files(&bed.path("elsewhere")).len(), 0);
     fs::remove_file(bed.path("inbox/subs")).unwrap();
     fs::rename(bed.path("aside"), bed.path("inbox/subs")).unwrap();
-    eventually("it is written", || bed.path("inbox/subs/talk.en.srt").is_file());
-    assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
+    wait_until("it is written", || bed.path("inbox/subs/talk.en.srt").is_file());
+    assert_eq!(stub.records().accepted().values().sum::<usize>(), 1);
 }

@@ -1,6 +1,6 @@
-//! TLS of the listeners, by the real binary: `scribed serve`, the receiver of callbacks, and who speaks to them.
+//! TLS of the listeners, by the real binary: `scribed serve`, the receiver of callbacks, and their clients.
 
-use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
+use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, wait_until};
 use crate::support::certificates::{Authority, Issued, line};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -222,7 +222,7 @@ fn callbacks_come_over_tls() {
         bed.drop_in(0, "talk.wav");
         let daemon = with_key(&bed, &["run", "--json"]);
         daemon.first_line();
-        eventually("the end is heard of", || bed.path("inbox/talk.en.json").exists());
+        wait_until("the end is heard of", || bed.path("inbox/talk.en.json").exists());
         drop(daemon.kill());
     }
 }

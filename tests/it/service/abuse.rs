@@ -1,7 +1,7 @@
-//! Everything bad at once, again and again, against the real process: it lives, each answer says what is
-//! wrong, and neither memory nor the disk remembers it.
+//! All kinds of bad requests at once, again and again, against the real process: it stays up, each answer says what is
+//! wrong, and neither memory nor disk use grows.
 
-use crate::support::bed::{SERVICE_KEY, Service, ffmpeg, files, speech};
+use crate::support::bed::{SERVICE_KEY, ServeProcess, ffmpeg, files, speech_piece};
 use crate::support::receiver::{Mood, Receiver};
 use crate::support::test_service::{answer, eventually};
 use reqwest::multipart::{Form, Part};
@@ -12,14 +12,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 struct Abused {
-    service: Service,
+    service: ServeProcess,
     base: String,
     client: Client,
 }
 
 impl Abused {
     fn start() -> Self {
-        let service = Service::start();
+        let service = ServeProcess::start();
         let base = format!("http://127.0.0.1:{}", service.port);
         Self { service, base, client: Client::builder().no_proxy().tls_certs_only([]).build().unwrap() }
     }
@@ -91,13 +91,13 @@ fn recordings() -> Vec<(&'static str, Vec<u8>, bool)> {
     let folder = tempfile::tempdir().unwrap();
     let made = |name: &str, arguments: &[&str]| {
         let (wav, path) = (folder.path().join("in.wav"), folder.path().join(name));
-        fs::write(&wav, speech(0)).unwrap();
+        fs::write(&wav, speech_piece(0)).unwrap();
         ffmpeg([&["-i", wav.to_str().unwrap()], arguments].concat(), &path);
         fs::read(path).unwrap()
     };
     let (late, early) = (made("late.mp4", &[]), made("early.mp4", &["-movflags", "+faststart"]));
     let rated = |rate: u32| {
-        let mut wave = speech(0);
+        let mut wave = speech_piece(0);
         wave[24..28].copy_from_slice(&rate.to_le_bytes());
         wave
     };
@@ -107,7 +107,7 @@ fn recordings() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("zeros.mp3", vec![0; 100_000], false),
         ("index-missing.mp4", late[..late.len() / 2].to_vec(), false),
         ("half.mp4", early[..early.len() * 2 / 3].to_vec(), true),
-        ("half.wav", speech(0)[..20_000].to_vec(), true),
+        ("half.wav", speech_piece(0)[..20_000].to_vec(), true),
         ("channels.wav", channels(), true),
         ("rate0.wav", rated(0), true),
         ("rate-max.wav", rated(u32::MAX), true),
@@ -117,7 +117,7 @@ fn recordings() -> Vec<(&'static str, Vec<u8>, bool)> {
 
 /// Says that it has 64 channels: taken in, and never heard.
 fn channels() -> Vec<u8> {
-    let mut wave = speech(0);
+    let mut wave = speech_piece(0);
     wave[22..24].copy_from_slice(&64_u16.to_le_bytes());
     wave[32..34].copy_from_slice(&128_u16.to_le_bytes());
     wave
@@ -140,7 +140,7 @@ async fn bad_recordings(abused: &Abused, recordings: &[(&'static str, Vec<u8>, b
 }
 
 async fn bad_bodies(abused: &Abused, inward: &str) {
-    let (status, said) = abused.upload("video", "a.wav", speech(0)).await;
+    let (status, said) = abused.upload("video", "a.wav", speech_piece(0)).await;
     assert_eq!((status, said["statusCode"].as_u64()), (StatusCode::BAD_REQUEST, Some(400)), "{said}");
     let deep = [&b"{\"custom_metadata\":"[..], &[b'['; 200_000]].concat();
     let words = vec!["wörd"; 1_800_000];
@@ -247,5 +247,5 @@ async fn nothing_bad_leaves_a_trace() {
     eventually("only the desk itself is left", async || (abused.disk().0 <= 3).then_some(())).await;
     assert!(abused.disk().1 < 1000, "{:?}", abused.disk());
     assert!(files(&abused.service.data().join("ledger")).len() <= 2);
-    assert_eq!(abused.upload("audio", "good.wav", speech(0)).await.0, StatusCode::OK, "it serves as before");
+    assert_eq!(abused.upload("audio", "good.wav", speech_piece(0)).await.0, StatusCode::OK, "it serves as before");
 }

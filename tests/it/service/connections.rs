@@ -1,4 +1,4 @@
-//! Who asks without a key, too slowly, too often or from a stranger's page locks nobody out, and costs little.
+//! Clients without a key, slow ones, frequent ones and pages of other sites do not keep others out, and cost little.
 
 use crate::support::test_service::{Canned, KEY, Mood, OTHER_KEY, TestService, eventually, names, options, speech};
 use reqwest::{Method, StatusCode};

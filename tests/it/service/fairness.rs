@@ -1,5 +1,5 @@
-//! One key cannot starve the others: workers, fetchers, deliveries and the disk are shared by the keys that have
-//! work, whatever one of them sends.
+//! One key cannot starve the others: the keys that have work share workers, fetchers, deliveries and the disk, whatever
+//! one of them sends.
 
 use crate::support::bed::ffmpeg;
 use crate::support::long_flac::long_flac;

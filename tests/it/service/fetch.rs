@@ -1,4 +1,4 @@
-//! Audio that lies elsewhere: fetched within limits, and never from inside the house.
+//! Audio that the service fetches: within limits, and never from the private network.
 
 use crate::service::webhooks::started;
 use crate::support::bed::Bed;
@@ -17,7 +17,7 @@ async fn reaching(data: &TempDir, reach: AddressPolicy) -> TestService {
     TestService::with(options, Canned::new(Hearing::Hear)).await
 }
 
-/// The first loopback address stands for the public internet, the others for the house.
+/// The first loopback address stands for the public internet, the others for the private network.
 fn first_only() -> AddressPolicy {
     let public: IpAddr = "127.0.0.1".parse().unwrap();
     AddressPolicy::from_predicate(move |address| address == public)

@@ -1,4 +1,5 @@
-//! What the fuzzers begin with, and what they once found: held for ever (`fuzz/seeds`).
+//! The inputs with which the fuzzers begin, and those with which they found a defect (`fuzz/seeds`): each must pass for
+//! ever.
 
 use crate::support::fuzzing;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Lists that stand still, live transcriptions, deletion, limits: the desk over HTTP.
+//! Pages of lists that do not change while they are read, imported live transcriptions, deletion and limits: the
+//! embedded service over HTTP.
 
 use crate::support::bed::{Bed, Running};
 use crate::support::test_service::{Canned, Mood, TestService, answer, eventually, options, speech};

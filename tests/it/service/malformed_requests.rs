@@ -1,4 +1,4 @@
-//! What people and programs send that is not what the interface asks for.
+//! Requests of people and programs that do not follow the interface.
 
 use crate::support::test_service::{Canned, KEY, Mood, TestService, answer, eventually, names, options, speech};
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! Neither what a client sends nor how much was said decides how much memory the service takes.
+//! The memory of the service depends neither on what a client sends nor on how much was said.
 
-use crate::support::bed::{SERVICE_KEY, Service, ffmpeg};
+use crate::support::bed::{SERVICE_KEY, ServeProcess, ffmpeg};
 use crate::support::child::test_in_child;
 use crate::support::receiver::{Mood, Receiver};
 use crate::support::test_service::{Canned, Mood as Ear, TestService, answer, eventually, names, options, speech};
@@ -185,7 +185,7 @@ async fn a_million_words() {
 }
 
 /// A service that has a record with a result of this size.
-fn with_result(service: &mut Service, bytes: usize, calls: &Value) -> String {
+fn with_result(service: &mut ServeProcess, bytes: usize, calls: &Value) -> String {
     service.kill();
     let id = Uuid::new_v4().to_string();
     // Not so long ago that it has been kept for long enough.
@@ -200,7 +200,7 @@ fn with_result(service: &mut Service, bytes: usize, calls: &Value) -> String {
 
 #[tokio::test]
 async fn a_hundred_who_read_a_large_result_at_once_take_little_memory() {
-    let mut service = Service::start();
+    let mut service = ServeProcess::start();
     const LARGE: usize = 64 << 20;
     let id = with_result(&mut service, LARGE, &json!([]));
     let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
@@ -235,7 +235,7 @@ async fn a_hundred_who_read_a_large_result_at_once_take_little_memory() {
 #[tokio::test]
 async fn a_large_result_is_told_to_a_callback_as_a_small_one_is() {
     let receiver = Receiver::start(Mood::Status(200)).await;
-    let mut service = Service::calling();
+    let mut service = ServeProcess::calling();
     let calls = json!([{ "to": { "callback": { "url": receiver.url("/end"), "method": "POST" } }, "due": 6 }]);
     // Larger than what is read into memory, and no larger than what the receiver takes.
     let id = with_result(&mut service, 1_500_000, &calls);
@@ -248,7 +248,7 @@ async fn a_large_result_is_told_to_a_callback_as_a_small_one_is() {
 
 #[tokio::test]
 async fn one_record_that_cannot_be_read_keeps_no_other_from_being_served() {
-    let mut service = Service::start();
+    let mut service = ServeProcess::start();
     service.import_live(&json!({ "id": "a", "created_at": "2026-01-02T03:04:05.000Z", "status": "error", "completed_at": "2026-01-02T03:05:05.000Z" }).to_string());
     let id = with_result(&mut service, 10, &json!([]));
     service.kill();

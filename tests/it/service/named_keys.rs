@@ -1,6 +1,6 @@
 //! Keys of a service by name: revoked and replaced while it runs, by the real binary.
 
-use crate::support::bed::{Bed, Running, eventually, speech};
+use crate::support::bed::{Bed, Running, speech_piece, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -65,7 +65,7 @@ impl Served {
         self.runtime.block_on(async {
             let base = format!("http://127.0.0.1:{}", self.port);
             let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-            let part = reqwest::multipart::Part::bytes(speech(0)).file_name("a.wav");
+            let part = reqwest::multipart::Part::bytes(speech_piece(0)).file_name("a.wav");
             let form = reqwest::multipart::Form::new().part("audio", part);
             let uploaded = client.post(format!("{base}/v2/upload")).header("x-service-key", key).multipart(form);
             let uploaded: Value = uploaded.send().await.unwrap().json().await.unwrap();
@@ -107,12 +107,12 @@ fn a_key_is_revoked_and_replaced_while_the_service_runs() {
     assert!(page.contains("key of alice") && !page.contains("bob"), "{page}");
     // Both are let in while one takes the place of the other.
     served.put("alice.next", ALICES_NEXT);
-    eventually("the next key is let in", || served.list(ALICES_NEXT) == (200, 1));
+    wait_until("the next key is let in", || served.list(ALICES_NEXT) == (200, 1));
     assert_eq!(served.list(ALICE), (200, 1));
     fs::remove_file(served.bed.path("keys/alice")).unwrap();
-    eventually("the old key is refused", || served.list(ALICE).0 == 401);
+    wait_until("the old key is refused", || served.list(ALICE).0 == 401);
     served.put("bob", "");
-    eventually("Bob is refused", || served.list(BOB).0 == 401);
+    wait_until("Bob is refused", || served.list(BOB).0 == 401);
     assert_eq!(served.list(ALICES_NEXT), (200, 1));
     let log = served.log();
     for words in
@@ -125,7 +125,7 @@ fn a_key_is_revoked_and_replaced_while_the_service_runs() {
     served.start();
     assert_eq!([served.list(BOB).0, served.list(ALICE).0, served.list(ALICES_NEXT).0], [401, 401, 200]);
     served.put("bob", "a-new-key-of-bob-0123456789");
-    eventually("Bob is let in", || served.list("a-new-key-of-bob-0123456789") == (200, 1));
+    wait_until("Bob is let in", || served.list("a-new-key-of-bob-0123456789") == (200, 1));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_was_made_with_a_key_without_a_name_belongs_to_the_name_that_has_it() {
     served.start();
     assert_eq!([served.list(ALICE), served.list(BOB)], [(200, 1), (200, 0)]);
     served.put("alice", ALICES_NEXT);
-    eventually("the next key is let in", || served.list(ALICES_NEXT) == (200, 1));
+    wait_until("the next key is let in", || served.list(ALICES_NEXT) == (200, 1));
     assert_eq!(served.list(ALICE).0, 401);
     served.create(ALICES_NEXT);
     // Killed at once: who owns what was durable before anything was made by it.
@@ -146,7 +146,7 @@ fn what_was_made_with_a_key_without_a_name_belongs_to_the_name_that_has_it() {
     assert_eq!([served.list(ALICES_NEXT), served.list(BOB)], [(200, 2), (200, 0)]);
     // Bob gets the key that was hers, and nothing with it.
     served.put("bob", ALICE);
-    eventually("Bob has another key", || served.list(BOB).0 == 401);
+    wait_until("Bob has another key", || served.list(BOB).0 == 401);
     assert_eq!(served.list(ALICE), (200, 0));
 }
 
@@ -160,14 +160,14 @@ fn names_come_and_go_with_the_configuration() {
     assert_eq!([served.list(ALICE).0, served.list(BOB).0], [200, 200]);
     served.configure("keys = { bob = \"file:keys/bob\" }");
     served.running.as_ref().unwrap().signal(Signal::HUP);
-    eventually("Alice is refused", || served.list(ALICE).0 == 401);
+    wait_until("Alice is refused", || served.list(ALICE).0 == 401);
     assert_eq!(served.list(BOB).0, 200);
     // A wrong file changes nothing, but keys that were taken away are.
     served.configure("keys = { bob = 3 }");
     assert_eq!(served.reload().code, 2);
     assert_eq!(served.list(BOB).0, 200);
     served.put("bob", "");
-    eventually("Bob is refused", || served.list(BOB).0 == 401);
+    wait_until("Bob is refused", || served.list(BOB).0 == 401);
     assert_eq!(served.running.take().unwrap().kill().code, -9);
 }
 
@@ -176,7 +176,7 @@ fn the_same_key_under_a_second_name_is_not_let_in_under_it() {
     let served = Served::new("keys = \"folder:keys\"", &[("alice", ALICE), ("bob", BOB)]);
     served.create(ALICE);
     served.put("bob", ALICE);
-    eventually("Bob's own key is refused", || served.list(BOB).0 == 401);
+    wait_until("Bob's own key is refused", || served.list(BOB).0 == 401);
     assert_eq!(served.list(ALICE), (200, 1), "it is Alice's still");
     let ran = served.bed.run(["serve"]);
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -194,26 +194,26 @@ fn a_copied_key_file_takes_no_records_along_whatever_its_name_is() {
     assert_eq!(served.list(ALICE), (200, 1), "it is Alice's still");
     served.running.as_ref().unwrap().signal(Signal::HUP);
     served.put("aaron", "a-key-of-aaron-0123456789");
-    eventually("Aaron has a key of his own", || served.list("a-key-of-aaron-0123456789") == (200, 0));
+    wait_until("Aaron has a key of his own", || served.list("a-key-of-aaron-0123456789") == (200, 0));
     assert_eq!(served.list(ALICE), (200, 1), "it is Alice's still");
     // Alice is revoked, and her old key is given to Abel.
     served.put("alice", "");
-    eventually("Alice is refused", || served.list(ALICE).0 == 401);
+    wait_until("Alice is refused", || served.list(ALICE).0 == 401);
     served.put("abel", ALICE);
-    eventually("Abel is let in", || served.list(ALICE) == (200, 0));
+    wait_until("Abel is let in", || served.list(ALICE) == (200, 0));
     served.put("alice", ALICES_NEXT);
-    eventually("Alice is let in", || served.list(ALICES_NEXT) == (200, 1));
+    wait_until("Alice is let in", || served.list(ALICES_NEXT) == (200, 1));
     served.start();
     assert_eq!([served.list(ALICE), served.list(ALICES_NEXT)], [(200, 0), (200, 1)]);
     // Emptied at a start: her name is known all the same.
     served.put("alice", "");
-    eventually("Alice is refused", || served.list(ALICES_NEXT).0 == 401);
+    wait_until("Alice is refused", || served.list(ALICES_NEXT).0 == 401);
     served.running = None;
     served.put("adam", ALICES_NEXT);
     served.start();
     assert_eq!(served.list(ALICES_NEXT), (200, 0));
     served.put("alice", "a-third-key-of-alice-0123456789");
-    eventually("Alice has what she had", || served.list("a-third-key-of-alice-0123456789") == (200, 1));
+    wait_until("Alice has what she had", || served.list("a-third-key-of-alice-0123456789") == (200, 1));
     let log = served.log();
     assert!(!log.contains("is the same as that of"), "{log}");
 }
@@ -228,14 +228,14 @@ fn a_key_that_is_handed_on_while_owners_cannot_be_written_is_refused() {
     fs::create_dir(&owners).unwrap();
     served.put("alice", "");
     served.put("zoe", ALICE);
-    eventually("the key is refused", || served.list(ALICE).0 == 401);
+    wait_until("the key is refused", || served.list(ALICE).0 == 401);
     assert_eq!(served.list(BOB).0, 200);
     let ran = served.reload();
     assert!(ran.code == 2 && ran.stderr.contains("cannot write their owners to `owners.json`"), "{ran:?}");
     assert!(!ran.stderr.contains("the service accepts 2 keys"), "{ran:?}");
     fs::remove_dir(&owners).unwrap();
     fs::write(&owners, kept).unwrap();
-    eventually("Zoe is let in", || served.list(ALICE) == (200, 0));
+    wait_until("Zoe is let in", || served.list(ALICE) == (200, 0));
     let log = served.log();
     let said = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
     assert!(said("the service accepts no new keys") < said("the service accepts a new key"), "{log}");

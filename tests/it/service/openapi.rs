@@ -1,4 +1,4 @@
-//! What the service really answers is what its OpenAPI document says, wherever it answers.
+//! Whatever the service answers is as its OpenAPI document describes it.
 
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
@@ -82,12 +82,12 @@ impl Document {
 }
 
 /// A service and its document.
-struct Desk {
+struct DocumentedService {
     service: TestService,
     document: Document,
 }
 
-impl Desk {
+impl DocumentedService {
     async fn ask(
         &mut self,
         method: &str,
@@ -221,7 +221,7 @@ async fn every_answer(shapes: Shapes) {
     let service = TestService::with(options, canned.clone()).await;
     import_live(&data);
     let document = Document::of(&service).await;
-    let mut store = Desk { service, document };
+    let mut store = DocumentedService { service, document };
 
     let first = store.create("/v2/pre-recorded").await;
     let second = store.create("/v2/transcription").await;

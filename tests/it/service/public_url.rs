@@ -1,4 +1,4 @@
-//! The addresses that the service gives out, behind a proxy too; and what is answered where nothing is.
+//! The addresses that the service returns, also behind a proxy, and the answers of paths that do not exist.
 
 use crate::support::test_service::{Canned, KEY, Mood, TestService, answer, options, speech};
 use reqwest::header::HeaderMap;

@@ -1,7 +1,7 @@
-//! Work during which the service is killed again and again is set aside; whoever stops or kills the service for
-//! other reasons condemns nothing; and what is stopped stops.
+//! Transcriptions during which the service is killed again and again are set aside. A stop or a kill for another reason
+//! sets nothing aside, and a service that is told to stop stops.
 
-use crate::support::bed::{SERVICE_KEY, Service, ffmpeg, speech};
+use crate::support::bed::{SERVICE_KEY, ServeProcess, ffmpeg, speech_piece};
 use crate::support::receiver::{Mood, Receiver};
 use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::{answer, eventually, names};
@@ -140,14 +140,14 @@ async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     assert_eq!(store.take_for_recognition().unwrap().id, other);
 }
 
-/// The service, and how it is asked.
-struct Asked {
-    service: Service,
+/// The service, and how it is client.
+struct KeyedClient {
+    service: ServeProcess,
     client: Client,
 }
 
-impl Asked {
-    fn new(service: Service) -> Self {
+impl KeyedClient {
+    fn new(service: ServeProcess) -> Self {
         Self { service, client: Client::builder().no_proxy().tls_certs_only([]).build().unwrap() }
     }
 
@@ -180,17 +180,17 @@ impl Asked {
 #[tokio::test]
 async fn a_recording_that_kills_the_service_is_set_aside_and_told() {
     let receiver = Receiver::start(Mood::Status(200)).await;
-    let mut asked = Asked::new(Service::calling());
-    asked.service.kill();
-    asked.service.revive_to_die_at("end-result");
-    let id = asked.created("poison.wav", speech(0), json!({ "callback_url": receiver.url("/end") })).await;
-    assert_eq!(asked.service.end().code, -9);
+    let mut client = KeyedClient::new(ServeProcess::calling());
+    client.service.kill();
+    client.service.revive_to_die_at("end-result");
+    let id = client.created("poison.wav", speech_piece(0), json!({ "callback_url": receiver.url("/end") })).await;
+    assert_eq!(client.service.end().code, -9);
     for _ in 0..2 {
-        asked.service.revive_to_die_at("end-result");
-        assert_eq!(asked.service.end().code, -9);
+        client.service.revive_to_die_at("end-result");
+        assert_eq!(client.service.end().code, -9);
     }
-    asked.service.revive();
-    let record = asked.status(&id, &["error"]).await;
+    client.service.revive();
+    let record = client.status(&id, &["error"]).await;
     assert_eq!(record["error_code"], 422, "{record}");
     let told = record["post_session_metadata"]["error"].as_str().unwrap();
     assert!(told.contains("killed 3 times"), "{told}");
@@ -198,19 +198,19 @@ async fn a_recording_that_kills_the_service_is_set_aside_and_told() {
         receiver.heard().iter().any(|heard| heard.json()["event"] == "transcription.error").then_some(())
     })
     .await;
-    let page = asked.ask(Method::GET, "/").send().await.unwrap().text().await.unwrap();
+    let page = client.ask(Method::GET, "/").send().await.unwrap().text().await.unwrap();
     assert!(page.contains("Set aside") && page.contains("poison.wav") && page.contains(&id), "{page}");
-    let kept = asked.ask(Method::GET, &format!("/v2/pre-recorded/{id}/file")).send().await.unwrap();
-    assert_eq!(kept.bytes().await.unwrap(), speech(0), "whoever looks into it has the audio");
-    let good = asked.created("good.wav", speech(1), json!({})).await;
-    asked.status(&good, &["done"]).await;
-    let deleted = asked.ask(Method::DELETE, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();
+    let kept = client.ask(Method::GET, &format!("/v2/pre-recorded/{id}/file")).send().await.unwrap();
+    assert_eq!(kept.bytes().await.unwrap(), speech_piece(0), "whoever looks into it has the audio");
+    let good = client.created("good.wav", speech_piece(1), json!({})).await;
+    client.status(&good, &["done"]).await;
+    let deleted = client.ask(Method::DELETE, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();
     assert_eq!(deleted.status(), StatusCode::ACCEPTED);
     let audio = record["file"]["id"].as_str().unwrap();
-    let left = names(&asked.service.data(), "uploads");
+    let left = names(&client.service.data(), "uploads");
     assert!(left.len() == 2 && !left.iter().any(|name| name.starts_with(audio)), "only the good one's: {left:?}");
-    asked.service.running().signal(Signal::TERM);
-    let ran = asked.service.end();
+    client.service.running().signal(Signal::TERM);
+    let ran = client.service.end();
     assert!(
         ran.stderr.contains(&id) && ran.stderr.contains("set aside") && ran.stderr.contains("poison.wav"),
         "{ran:?}"
@@ -221,7 +221,7 @@ async fn a_recording_that_kills_the_service_is_set_aside_and_told() {
 fn long_recording() -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let (wav, long) = (folder.path().join("in.wav"), folder.path().join("long.m4a"));
-    fs::write(&wav, speech(0)).unwrap();
+    fs::write(&wav, speech_piece(0)).unwrap();
     let looped = ["-stream_loop", "-1", "-i", wav.to_str().unwrap(), "-t", "3600", "-c:a", "aac", "-b:a", "24k"];
     ffmpeg(looped, &long);
     fs::read(long).unwrap()
@@ -236,46 +236,46 @@ fn children(folder: &Path) -> usize {
 
 #[tokio::test]
 async fn a_stop_in_the_middle_of_a_long_recording_is_prompt_and_no_kill() {
-    let mut asked = Asked::new(Service::start());
-    let id = asked.created("long.m4a", long_recording(), json!({})).await;
-    let uploads = asked.service.data().join("uploads");
+    let mut client = KeyedClient::new(ServeProcess::start());
+    let id = client.created("long.m4a", long_recording(), json!({})).await;
+    let uploads = client.service.data().join("uploads");
     for _ in 0..2 {
-        asked.status(&id, &["processing"]).await;
+        client.status(&id, &["processing"]).await;
         eventually("ffmpeg is at work", async || (children(&uploads) > 0).then_some(())).await;
-        assert_eq!(names(&asked.service.data(), "started"), [format!("{id}.json")]);
-        let refused = asked.ask(Method::DELETE, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();
+        assert_eq!(names(&client.service.data(), "started"), [format!("{id}.json")]);
+        let refused = client.ask(Method::DELETE, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
         let begun = Instant::now();
-        asked.service.running().signal(Signal::TERM);
-        let ran = asked.service.end();
+        client.service.running().signal(Signal::TERM);
+        let ran = client.service.end();
         println!("it stopped after {:?}", begun.elapsed());
         assert_eq!(ran.code, 0, "{ran:?}");
         // The recording takes minutes.
         assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
         assert_eq!(children(&uploads), 0, "no ffmpeg is left");
-        assert_eq!(names(&asked.service.data(), "started"), Vec::<String>::new(), "a stop is no kill");
-        asked.service.revive();
+        assert_eq!(names(&client.service.data(), "started"), Vec::<String>::new(), "a stop is no kill");
+        client.service.revive();
     }
-    asked.status(&id, &["queued", "processing"]).await;
+    client.status(&id, &["queued", "processing"]).await;
 }
 
 #[tokio::test]
 async fn audio_whose_fetching_kills_the_service_is_set_aside() {
-    let mut asked = Asked::new(Service::calling());
-    asked.service.kill();
-    asked.service.revive_to_die_at("fetching");
-    eventually("it listens", async || asked.ask(Method::GET, "/").send().await.ok()).await;
+    let mut client = KeyedClient::new(ServeProcess::calling());
+    client.service.kill();
+    client.service.revive_to_die_at("fetching");
+    eventually("it listens", async || client.ask(Method::GET, "/").send().await.ok()).await;
     let params = json!({ "audio_url": "http://127.0.0.1:1/a.wav" });
     // It may die before it has answered.
-    let _ = asked.ask(Method::POST, "/v2/pre-recorded").json(&params).send().await;
-    assert_eq!(asked.service.end().code, -9);
+    let _ = client.ask(Method::POST, "/v2/pre-recorded").json(&params).send().await;
+    assert_eq!(client.service.end().code, -9);
     for _ in 0..2 {
-        asked.service.revive_to_die_at("fetching");
-        assert_eq!(asked.service.end().code, -9);
+        client.service.revive_to_die_at("fetching");
+        assert_eq!(client.service.end().code, -9);
     }
-    asked.service.revive();
+    client.service.revive();
     // The first one may go out on a connection to the process that was killed.
-    let page = eventually("it answers", async || asked.ask(Method::GET, "/v2/pre-recorded").send().await.ok()).await;
+    let page = eventually("it answers", async || client.ask(Method::GET, "/v2/pre-recorded").send().await.ok()).await;
     let (_, page) = answer(page).await;
     let told = page["items"][0]["post_session_metadata"]["error"].as_str().unwrap();
     assert!(told.contains("killed 3 times while it fetched the audio"), "{page}");
@@ -284,20 +284,20 @@ async fn audio_whose_fetching_kills_the_service_is_set_aside() {
 #[tokio::test]
 async fn a_call_during_which_the_service_is_killed_counts_as_one_that_failed() {
     let receiver = Receiver::start(Mood::Status(200)).await;
-    let mut asked = Asked::new(Service::calling());
-    asked.service.kill();
-    asked.service.revive_to_die_at("telling");
-    let id = asked.created("good.wav", speech(0), json!({ "callback_url": receiver.url("/end") })).await;
-    assert_eq!(asked.service.end().code, -9);
-    asked.service.revive();
+    let mut client = KeyedClient::new(ServeProcess::calling());
+    client.service.kill();
+    client.service.revive_to_die_at("telling");
+    let id = client.created("good.wav", speech_piece(0), json!({ "callback_url": receiver.url("/end") })).await;
+    assert_eq!(client.service.end().code, -9);
+    client.service.revive();
     let counted = || {
-        let head = fs::read(asked.service.data().join(format!("transcriptions/{id}.json"))).unwrap();
+        let head = fs::read(client.service.data().join(format!("transcriptions/{id}.json"))).unwrap();
         let head: Value = serde_json::from_slice(&head).unwrap();
         (head["calls"][0]["failed"].as_u64(), head["calls"][0]["due"].is_number())
     };
     assert_eq!(counted(), (Some(1), true), "and it is made again later");
     eventually("it is told", async || (receiver.heard().len() == 1).then_some(())).await;
     eventually("that is known", async || (!counted().1).then_some(())).await;
-    let noted = || names(&asked.service.data(), "started");
+    let noted = || names(&client.service.data(), "started");
     eventually("nothing is noted any more", async || noted().is_empty().then_some(())).await;
 }

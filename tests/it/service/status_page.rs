@@ -1,4 +1,4 @@
-//! The page at `/`: who sees what of it, and that what strangers wrote stays text.
+//! The page at `/`: who sees which part of it, and that the text of strangers is escaped.
 
 use crate::support::receiver::{Mood as Answers, Receiver};
 use crate::support::test_service::{Canned, KEY, Mood, OTHER_KEY, TestService, eventually, options};

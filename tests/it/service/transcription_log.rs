@@ -1,5 +1,6 @@
-//! The desk over its ledger: random orders against a model, a kill at every step of the ledger's own, and
-//! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
+//! The store of transcriptions and its log on the disk: random commands compared with a model, a kill at every step of
+//! the log's own, and log segments that are torn or damaged. Segments are tiny here, so that they are written and
+//! removed often.
 
 use crate::support::child::test_in_child;
 use crate::support::store_rules::{OWNER, store_rules};
@@ -163,7 +164,7 @@ impl Case {
         let bytes = || {
             volumes(self.root.path()).iter().map(|path| fs::metadata(path).map_or(0, |file| file.len())).sum::<u64>()
         };
-        crate::support::bed::eventually("it is tidied", || bytes() <= needed * 2 + longest * 4);
+        crate::support::bed::wait_until("it is tidied", || bytes() <= needed * 2 + longest * 4);
     }
 }
 
@@ -344,7 +345,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
         kept: Default::default(),
     });
     let working = runtime.spawn(Recognition { worker, places: 1, slice: SLICE }.run());
-    crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
+    crate::support::bed::wait_until("the second is taken", || asked.load(Ordering::SeqCst));
     working.abort();
     drop(runtime);
     let look = |store: &TranscriptionStore| {

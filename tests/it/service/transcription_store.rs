@@ -1,4 +1,4 @@
-//! The service's desk by itself: what it finds when it is opened again.
+//! The store of transcriptions without a service: what it finds when it is opened again.
 
 use crate::support::manual_clock::ManualClock;
 use crate::support::store_rules::{OWNER, store_rules};

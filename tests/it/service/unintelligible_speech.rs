@@ -1,5 +1,5 @@
-//! What the service says of speech that its recogniser did not understand. Recorded human speech that is played
-//! backwards stands for one: it is a voice, in no language.
+//! What the service reports of speech that its recogniser did not understand. Recorded human speech that is played
+//! backwards is used for it: it is a voice in no language.
 
 use crate::support::bed::{Bed, QUICK, ffmpeg};
 use crate::support::librivox::readings;

@@ -1,6 +1,6 @@
-//! Callbacks and the webhook: each receiver hears of each end at least once.
+//! Callbacks and the webhook: each receiver is called at least once for each end.
 
-use crate::support::bed::{Bed, Running, speech};
+use crate::support::bed::{Bed, Running, speech_piece};
 use crate::support::receiver::{Heard, Mood, Receiver};
 use crate::support::test_service::{Canned, Mood as Hearing, TestService, eventually, options};
 use base64::Engine as _;
@@ -190,7 +190,7 @@ pub fn started(bed: &Bed) -> (Running, String) {
 
 async fn created(base: &str, callback: &str) -> String {
     let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-    let form = Form::new().part("audio", Part::bytes(speech(0)).file_name("talk.wav"));
+    let form = Form::new().part("audio", Part::bytes(speech_piece(0)).file_name("talk.wav"));
     let ask = |path: &str| client.post(format!("{base}{path}")).header("x-service-key", "a-key");
     let uploaded: Value = ask("/v2/upload").multipart(form).send().await.unwrap().json().await.unwrap();
     let body = json!({ "audio_url": uploaded["audio_url"], "callback_url": callback });

@@ -1,5 +1,5 @@
-//! What this machine cannot do now, and what nobody reads, holds no place that others need, and is not tried without
-//! a pause.
+//! A transcription that cannot run now, and an answer that nobody reads, occupy no slot that others need, and are
+//! retried with a pause.
 
 use crate::service::memory::Chatter;
 use crate::support::receiver::{Mood, Receiver};

@@ -1,6 +1,6 @@
 //! `scribed add URL`: what the service fetches, under a folder's source.
 
-use crate::support::bed::{Bed, Ran, eventually, files};
+use crate::support::bed::{Bed, Ran, files, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
@@ -30,7 +30,7 @@ fn add(bed: &Bed, arguments: &[&str]) -> Value {
 }
 
 fn uploads(stub: &Stub) -> usize {
-    stub.book().asked.iter().filter(|(_, endpoint, _)| *endpoint == Endpoint::Upload).count()
+    stub.records().requests.iter().filter(|(_, endpoint, _)| *endpoint == Endpoint::Upload).count()
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn it_is_fetched_by_the_service_and_written_into_the_sources_folder() {
     for end in ["srt", "vtt", "txt", "json"] {
         assert!(bed.path(format!("inbox/talk.en.{end}")).is_file(), "{:?}", files(&bed.path("inbox")));
     }
-    assert_eq!((uploads(&stub), stub.book().creates.len()), (0, 1));
-    assert_eq!(stub.book().creates[0].audio_url, url("talk.mp3", SECRET));
+    assert_eq!((uploads(&stub), stub.records().creates.len()), (0, 1));
+    assert_eq!(stub.records().creates[0].audio_url, url("talk.mp3", SECRET));
     // Known, also under another signature; and told by its address.
     for again in [SECRET, "another"] {
         let known = add(&bed, &[&url("talk.mp3", again)]);
@@ -56,7 +56,7 @@ fn it_is_fetched_by_the_service_and_written_into_the_sources_folder() {
     }
     assert!(run(&bed, &["add", name], 0).stdout.contains("was added before and is written"));
     assert_eq!(bed.once(0)["done"], 0);
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
     let unknown = run(&bed, &["explain", "https://h/none.mp3"], 0).stdout;
     assert!(unknown.contains("`scribed add` with the address adds it"), "{unknown}");
 }
@@ -68,10 +68,10 @@ fn a_daemon_takes_it_at_once_and_two_of_one_name_do_not_fight() {
     let daemon = bed.daemon();
     let said = run(&bed, &["add", &url("talk.mp3", SECRET), "https://elsewhere.example.org/talk.wav"], 0).stdout;
     assert_eq!(said.matches("the service will fetch it").count(), 2, "{said}");
-    eventually("both are written", || bed.jobs().values().filter(|job| job["stage"] == "written").count() == 2);
+    wait_until("both are written", || bed.jobs().values().filter(|job| job["stage"] == "written").count() == 2);
     let texts = files(&bed.path("inbox"));
     let texts: Vec<_> = texts.iter().filter(|path| path.extension().is_some_and(|ext| ext == "srt")).collect();
-    assert_eq!((texts.len(), stub.book().creates.len()), (2, 2), "{texts:?}");
+    assert_eq!((texts.len(), stub.records().creates.len()), (2, 2), "{texts:?}");
     daemon.signal(Signal::TERM);
     daemon.wait();
 }
@@ -126,12 +126,12 @@ fn under_a_budget_nothing_is_bought_of_unknown_length() {
     assert_eq!(bed.once(1)["waiting"], 1);
     let said = run(&bed, &["explain", "https://h/a.mp3"], 0).stdout;
     assert!(said.contains("`scribed add --duration 1h2m`"), "{said}");
-    assert_eq!(stub.book().creates.len(), 0);
+    assert_eq!(stub.records().creates.len(), 0);
     add(&bed, &["--duration", "2h", "https://h/a.mp3"]);
     assert_eq!(bed.once(1)["waiting_for"], json!({"budget": 1}), "it does not fit");
     add(&bed, &["--duration", "0:20:00", "--channels", "2", "https://h/a.mp3"]);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
     for wrong in [&["add", "--duration", "0", "https://h/b.mp3"][..], &["add", "--duration", "1m", "inbox/a.wav"]] {
         run(&bed, wrong, 2);
     }
@@ -157,8 +157,8 @@ fn what_cannot_be_taken_is_said() {
 
 #[test]
 fn an_address_whose_signature_has_ended_is_taken_again_under_a_new_one() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Create if asked.before == 0 => Act::Say(refusal(400, "the address has expired")),
+    let stub = Stub::start(|request, _| match request.endpoint {
+        Endpoint::Create if request.before == 0 => Act::Say(refusal(400, "the address has expired")),
         _ => Act::Well,
     });
     let bed = bed(&stub, "", "");
@@ -167,5 +167,5 @@ fn an_address_whose_signature_has_ended_is_taken_again_under_a_new_one() {
     let again = add(&bed, &[&url("talk.mp3", "fresh")]);
     assert_eq!((&again["known"], &again["stage"]), (&json!(false), &json!("found")));
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().creates.last().unwrap().audio_url, url("talk.mp3", "fresh"));
+    assert_eq!(stub.records().creates.last().unwrap().audio_url, url("talk.mp3", "fresh"));
 }

@@ -1,7 +1,7 @@
 //! Buckets, against a real S3 server: objects are found, read, transcribed, and their outputs put beside them, by
 //! the real binary.
 
-use crate::support::bed::{Bed, Running, SERVICE_KEY, Service, eventually, ffmpeg, files, speech};
+use crate::support::bed::{Bed, Running, SERVICE_KEY, ServeProcess, ffmpeg, files, speech_piece, wait_until};
 use crate::support::config::Config;
 use crate::support::s3::{Fate, Front, S3};
 use crate::support::stub::Stub;
@@ -30,9 +30,9 @@ fn outputs(stem: &str) -> Vec<String> {
 #[test]
 fn an_object_is_transcribed_and_its_outputs_lie_beside_it() {
     let s3 = S3::start();
-    s3.put("tapes/1974/talk one.wav", speech(0));
+    s3.put("tapes/1974/talk one.wav", speech_piece(0));
     s3.put("tapes/notes.pdf", "no media");
-    s3.put("other/talk.wav", speech(1));
+    s3.put("other/talk.wav", speech_piece(1));
     let bed = configured(&s3, "tapes", "");
     assert_eq!(bed.once(0)["done"], 1);
     let mut wanted = outputs("tapes/1974/talk one");
@@ -49,7 +49,7 @@ fn an_object_is_transcribed_and_its_outputs_lie_beside_it() {
 #[test]
 fn an_object_that_did_not_change_is_never_read_again() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let front = Front::to(s3.port, |_| Fate::Pass);
     let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
     assert_eq!(bed.once(0)["done"], 1);
@@ -60,7 +60,7 @@ fn an_object_that_did_not_change_is_never_read_again() {
     }
     assert_eq!(reads(), 1, "{:?}", front.asked());
     // Other content is another file; it waits until it has been quiet for `hold`, and is read for its hash alone.
-    s3.put("tapes/a.wav", speech(1));
+    s3.put("tapes/a.wav", speech_piece(1));
     let waiting = bed.run(["once", "--json"]).last_object();
     assert_eq!((&waiting["waiting_for"]["hold"], bed.store().records.len()), (&Value::from(1), 1), "{waiting}");
 }
@@ -68,7 +68,7 @@ fn an_object_that_did_not_change_is_never_read_again() {
 #[test]
 fn what_others_wrote_is_left_alone_and_what_is_ours_is_replaced() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let source = |more: &str| format!("{SERVICE}{}{more}", s3.source("tapes", s3.port));
     let bed = bed(&s3, &source("hold = \"0s\"\noutputs = [\"txt\", \"json\"]\n"));
     s3.put("tapes/a.en.txt", "somebody's own");
@@ -76,14 +76,14 @@ fn what_others_wrote_is_left_alone_and_what_is_ours_is_replaced() {
     assert_eq!(s3.get("tapes/a.en.txt"), b"somebody's own");
     let first = s3.get("tapes/a.wav.en.txt");
     assert!(!first.is_empty());
-    s3.put("tapes/a.wav", speech(1));
+    s3.put("tapes/a.wav", speech_piece(1));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(s3.get("tapes/a.en.txt"), b"somebody's own");
     assert_ne!(s3.get("tapes/a.wav.en.txt"), first, "our own is replaced");
     assert_eq!(s3.keys().len(), 4, "{:?}", s3.keys());
     // A person's edit of ours is a person's.
     s3.put("tapes/a.wav.en.txt", "edited");
-    s3.put("tapes/a.wav", speech(2));
+    s3.put("tapes/a.wav", speech_piece(2));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(s3.get("tapes/a.wav.en.txt"), b"edited");
     assert_eq!(s3.keys().len(), 5, "{:?}", s3.keys());
@@ -92,7 +92,7 @@ fn what_others_wrote_is_left_alone_and_what_is_ours_is_replaced() {
 #[test]
 fn a_subtitle_that_is_there_already_costs_nothing() {
     let s3 = S3::start();
-    s3.put("tapes/a b.wav", speech(0));
+    s3.put("tapes/a b.wav", speech_piece(0));
     s3.put("tapes/a b.en.srt", "1\n00:00:00,000 --> 00:00:01,000\nby hand\n");
     s3.put("tapes/a b c.srt", "another's");
     let bed = configured(&s3, "tapes", "");
@@ -105,8 +105,8 @@ fn a_subtitle_that_is_there_already_costs_nothing() {
 #[test]
 fn copies_in_a_bucket_are_transcribed_once() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
-    s3.put("tapes/copy/b.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
+    s3.put("tapes/copy/b.wav", speech_piece(0));
     let bed = configured(&s3, "tapes", "");
     assert_eq!(bed.once(0)["done"], 2);
     assert_eq!(bed.store().records.len(), 1);
@@ -117,7 +117,7 @@ fn copies_in_a_bucket_are_transcribed_once() {
 #[test]
 fn a_bucket_that_is_out_is_frozen_and_nothing_changes() {
     let mut s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let bed = configured(&s3, "tapes", "");
     bed.once(0);
     let before = bed.jobs();
@@ -135,7 +135,7 @@ fn a_key_that_may_not_is_said_once_and_shown_nowhere() {
     let s3 = S3::start();
     let bed = configured(&s3, "tapes", "");
     fs::write(bed.path("s3-secret"), "another-secret-that-nobody-may-see").unwrap();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let ran = bed.run(["once", "-v", "--json"]);
     assert_eq!(ran.stderr.matches("cannot be listed").count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("SignatureDoesNotMatch"), "{ran:?}");
@@ -165,7 +165,7 @@ fn check_says_whether_outputs_may_be_put_and_changes_nothing() {
 #[test]
 fn what_cannot_be_put_waits_and_is_not_bought_again() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let front = Front::to(s3.port, |line| match line.starts_with("PUT") {
         true => Fate::Answer(403, "AccessDenied"),
         false => Fate::Pass,
@@ -182,7 +182,7 @@ fn what_cannot_be_put_waits_and_is_not_bought_again() {
 #[test]
 fn a_server_that_asks_to_be_slower_is_asked_again() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let front = Front::by_turn(s3.port, |_, turn| match turn {
         1 | 2 => Fate::Answer(503, "SlowDown"),
         _ => Fate::Pass,
@@ -197,7 +197,7 @@ fn a_server_that_asks_to_be_slower_is_asked_again() {
 #[test]
 fn a_put_whose_answer_does_not_come_is_looked_for() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let front = Front::by_turn(s3.port, |line, turn| match (line.starts_with("PUT"), turn) {
         (true, 1) => Fate::Reset,
         (true, 2) => Fate::Cut(0),
@@ -213,7 +213,7 @@ fn a_put_whose_answer_does_not_come_is_looked_for() {
 fn half_a_listing_is_said_and_nothing_is_concluded_from_it() {
     let s3 = S3::start();
     for name in ["a", "b"] {
-        s3.put(&format!("tapes/{name}.wav"), speech(usize::from(name == "b")));
+        s3.put(&format!("tapes/{name}.wav"), speech_piece(usize::from(name == "b")));
     }
     let bed = configured(&s3, "tapes", "");
     bed.once(0);
@@ -231,15 +231,15 @@ fn half_a_listing_is_said_and_nothing_is_concluded_from_it() {
 #[test]
 fn an_object_that_goes_before_it_is_sent_is_skipped_and_one_that_comes_again_is_taken() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let bed = configured(&s3, "tapes", "settle = \"1s\"\nscan = \"1s\"\n");
     let _daemon = bed.daemon();
     let stage = || bed.jobs().get("a.wav").map(|row| row["stage"].as_str().unwrap().to_owned());
-    eventually("it is found", || stage().is_some());
+    wait_until("it is found", || stage().is_some());
     s3.delete("tapes/a.wav");
-    eventually("it is skipped", || stage().as_deref() == Some("skipped"));
-    s3.put("tapes/a.wav", speech(0));
-    eventually("it is written", || stage().as_deref() == Some("written"));
+    wait_until("it is skipped", || stage().as_deref() == Some("skipped"));
+    s3.put("tapes/a.wav", speech_piece(0));
+    wait_until("it is written", || stage().as_deref() == Some("written"));
 }
 
 #[test]
@@ -248,8 +248,8 @@ fn keys_that_cannot_be_named_hide_no_others() {
     for key in ["tapes//first.wav", "tapes/../up.wav", "tapes/b//c.wav", "tapes/b//d.wav"] {
         s3.put_odd(key);
     }
-    s3.put("tapes/a.wav", speech(0));
-    s3.put("tapes/z.wav", speech(1));
+    s3.put("tapes/a.wav", speech_piece(0));
+    s3.put("tapes/z.wav", speech_piece(1));
     let bed = configured(&s3, "tapes", "");
     let ran = bed.run(["once", "--json"]);
     assert_eq!(ran.last_object()["done"], 2, "{ran:?}");
@@ -259,8 +259,8 @@ fn keys_that_cannot_be_named_hide_no_others() {
 #[test]
 fn plan_and_explain_know_objects() {
     let s3 = S3::start();
-    s3.put("tapes/a.wav", speech(0));
-    s3.put("tapes/.hidden.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
+    s3.put("tapes/.hidden.wav", speech_piece(0));
     s3.put("tapes/notes.pdf", "no media");
     let bed = configured(&s3, "tapes", "");
     let planned = bed.run(["plan", "--json"]).last_object();
@@ -281,8 +281,8 @@ fn plan_and_explain_know_objects() {
 #[test]
 fn show_takes_the_names_that_jobs_prints_for_objects() {
     let s3 = S3::start();
-    s3.put("tapes/1974/talk one.wav", speech(0));
-    s3.put("tapes/caf\u{e9}.wav", speech(1));
+    s3.put("tapes/1974/talk one.wav", speech_piece(0));
+    s3.put("tapes/caf\u{e9}.wav", speech_piece(1));
     let bed = configured(&s3, "tapes", "");
     bed.once(0);
     let rows = bed.run(["jobs", "--json"]).objects();
@@ -318,7 +318,7 @@ fn killed_anywhere_an_object_is_bought_once_and_written() {
     ];
     for (n, place) in places.iter().enumerate() {
         let prefix = format!("tapes{n}");
-        s3.put(&format!("{prefix}/a.wav"), speech(n % 8));
+        s3.put(&format!("{prefix}/a.wav"), speech_piece(n % 8));
         let bed = configured(&s3, &prefix, "");
         let mut command = bed.command(["once", "--json"]);
         command.env("SCRIBED_CRASH_AT", place);
@@ -336,10 +336,10 @@ fn killed_anywhere_an_object_is_bought_once_and_written() {
 fn an_object_goes_through_to_a_service_elsewhere() {
     let s3 = S3::start();
     let stub = Stub::well();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let bed = bed(&s3, &Config::of(&stub).section(&s3.source("tapes", s3.port)).to_string());
     assert_eq!(bed.once(0)["done"], 1);
-    let names: Vec<String> = stub.book().asked.iter().map(|(_, _, file)| file.clone()).collect();
+    let names: Vec<String> = stub.records().requests.iter().map(|(_, _, file)| file.clone()).collect();
     assert!(names.contains(&"a.wav".to_owned()), "{names:?}");
 }
 
@@ -347,9 +347,9 @@ fn an_object_goes_through_to_a_service_elsewhere() {
 #[test]
 fn a_service_elsewhere_fetches_objects_by_itself() {
     let s3 = S3::trusting();
-    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/a.wav", speech_piece(0));
     let front = Front::to(s3.port, |_| Fate::Pass);
-    let service = Service::calling();
+    let service = ServeProcess::calling();
     let source = format!("{}reach = \"url\"\n", s3.source("tapes", s3.port).replace("s3 = {", "# s3 = {"));
     let keys = "key_id = \"file:s3-key\", secret = \"file:s3-secret\"";
     let source = format!("{source}s3 = {{ endpoint = \"http://127.0.0.1:{}\", {keys} }}\n", front.port);
@@ -377,7 +377,7 @@ fn a_service_elsewhere_fetches_objects_by_itself() {
 fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
     let (s3, stub) = (S3::start(), Stub::well());
     let at_home = Bed::new("");
-    fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
+    fs::write(at_home.path("speech.wav"), speech_piece(0)).unwrap();
     let (call, speech) = (at_home.path("call.wav"), at_home.path("speech.wav"));
     ffmpeg(["-i", speech.to_str().unwrap(), "-af", "pan=stereo|c0=c0|c1=0.5*c0"], &call);
     s3.put("tapes/call.wav", fs::read(&call).unwrap());
@@ -387,7 +387,7 @@ fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
     };
     let bed = bed(&s3, &config("10MB"));
     assert_eq!(bed.once(0)["done"], 1);
-    assert!(stub.book().contents.contains_key("call.flac"), "{:?}", stub.book().contents.keys());
+    assert!(stub.records().contents.contains_key("call.flac"), "{:?}", stub.records().contents.keys());
     assert_eq!(bed.jobs()["call.wav"]["sent"]["only"], serde_json::json!([2]));
     // What never fits is not sent whole.
     s3.put("tapes/other.wav", [fs::read(&call).unwrap(), b"free".to_vec()].concat());
@@ -396,14 +396,14 @@ fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
     let job = &bed.jobs()["other.wav"];
     let words = job["fault"]["words"].as_str().unwrap_or_default();
     assert!(failed == 1 && words.contains("increase `state.spool`"), "{job}");
-    assert_eq!(stub.book().contents.len(), 1, "{:?}", stub.book().contents.keys());
+    assert_eq!(stub.records().contents.len(), 1, "{:?}", stub.records().contents.keys());
 }
 
 #[test]
 fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     let (s3, stub) = (S3::start(), Stub::well());
     let at_home = Bed::new("");
-    fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
+    fs::write(at_home.path("speech.wav"), speech_piece(0)).unwrap();
     let (film, speech) = (at_home.path("film.mp4"), at_home.path("speech.wav"));
     let pictures = "testsrc2=size=160x120:rate=25,noise=alls=20";
     let inputs = ["-f", "lavfi", "-t", "2", "-i", pictures, "-i", speech.to_str().unwrap()];
@@ -417,11 +417,11 @@ fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     };
     let bed = bed(&s3, &config("10MB"));
     assert_eq!(bed.once(0)["done"], 2);
-    let book = stub.book();
-    let sent = &book.contents["film.m4a"];
+    let records = stub.records();
+    let sent = &records.contents["film.m4a"];
     assert!(sent.len() < film.len() / 4, "{} of {}", sent.len(), film.len());
-    assert!(book.contents.contains_key("talk.mp3"), "{:?}", book.contents.keys());
-    drop(book);
+    assert!(records.contents.contains_key("talk.mp3"), "{:?}", records.contents.keys());
+    drop(records);
     let job = &bed.jobs()["film.mp4"];
     assert_eq!((&job["sent"]["what"], &job["sent"]["codec"]), (&"audio".into(), &"aac".into()), "{job}");
     assert!(s3.keys().contains(&"tapes/film.en.srt".to_owned()));
@@ -432,15 +432,15 @@ fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     s3.put("tapes/other.mp4", longer.clone());
     bed.configure(&config("1KB"));
     assert_eq!(bed.once(0)["done"], 2);
-    assert_eq!(stub.book().contents["other.mp4"], longer);
-    assert!(!stub.book().contents.contains_key("copy.mp4"), "it was bought");
+    assert_eq!(stub.records().contents["other.mp4"], longer);
+    assert!(!stub.records().contents.contains_key("copy.mp4"), "it was bought");
 }
 
 #[test]
 fn objects_that_are_moved_with_their_outputs_get_no_new_object_and_deleted_outputs_are_restored() {
     let s3 = S3::start();
-    s3.put("tapes/shelf/a.wav", speech(0));
-    s3.put("tapes/shelf/a.mp3", speech(0));
+    s3.put("tapes/shelf/a.wav", speech_piece(0));
+    s3.put("tapes/shelf/a.mp3", speech_piece(0));
     let bed = configured(&s3, "tapes", "");
     assert_eq!(bed.once(0)["done"], 2);
     let before = s3.objects();

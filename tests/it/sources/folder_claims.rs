@@ -1,7 +1,7 @@
-//! One installation works in a folder at a time: what another one has bought there is not bought again, and
-//! whoever is refused says who works there.
+//! One installation works in a folder at a time: what another one has bought there is not bought again, and a refused
+//! installation reports who works there.
 
-use crate::support::bed::{Bed, Ran, Running, eventually};
+use crate::support::bed::{Bed, Ran, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::Stub;
 use rustix::process::Signal;
@@ -77,8 +77,8 @@ impl Site {
 
     /// Fails where anything was bought twice.
     fn assert_each_once(&self, files: usize) {
-        let book = self.stub.book();
-        let accepted = book.accepted();
+        let records = self.stub.records();
+        let accepted = records.accepted();
         assert!(accepted.len() == files && accepted.values().all(|times| *times == 1), "{accepted:?}");
     }
 }
@@ -98,9 +98,9 @@ fn two_installations_on_one_folder_buy_every_file_once_and_the_second_says_who_w
     site.put("inbox", names("f", 40));
     let daemons = ["a", "b"].map(|name| site.daemon(name));
     daemons.iter().for_each(|daemon| drop(daemon.first_line()));
-    eventually("all is written", || names("f", 40).iter().all(|name| site.is_written(name)));
+    wait_until("all is written", || names("f", 40).iter().all(|name| site.is_written(name)));
     site.put("inbox", names("g", 5));
-    eventually("what comes later is written", || names("g", 5).iter().all(|name| site.is_written(name)));
+    wait_until("what comes later is written", || names("g", 5).iter().all(|name| site.is_written(name)));
     site.assert_each_once(45);
     let frozen = |name: &str| site.run(name, &["status", "--json"]).last_object()["frozen"].clone();
     let second = if frozen("a").as_array().unwrap().is_empty() { "b" } else { "a" };
@@ -124,12 +124,12 @@ fn a_daemon_whose_state_directory_is_deleted_stops_and_a_second_one_buys_nothing
     site.put("inbox", names("f", 5));
     let first = site.daemon("a");
     drop(first.first_line());
-    eventually("all is written", || names("f", 5).iter().all(|name| site.is_written(name)));
+    wait_until("all is written", || names("f", 5).iter().all(|name| site.is_written(name)));
     fs::remove_dir_all(site.bed.path("a")).unwrap();
     let second = site.daemon("a");
     drop(second.first_line());
     site.put("inbox", names("g", 5));
-    eventually("what comes later is written", || names("g", 5).iter().all(|name| site.is_written(name)));
+    wait_until("what comes later is written", || names("g", 5).iter().all(|name| site.is_written(name)));
     let ran = first.wait();
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.stderr.contains("was deleted or replaced"), "{ran:?}");
@@ -140,7 +140,7 @@ fn a_daemon_whose_state_directory_is_deleted_stops_and_a_second_one_buys_nothing
 #[test]
 fn a_state_directory_that_is_moved_to_another_machine_goes_on_without_questions() {
     let site = Site::new(&["a"]);
-    let lists = || site.stub.book().moments(crate::support::stub::Endpoint::List).len();
+    let lists = || site.stub.records().moments(crate::support::stub::Endpoint::List).len();
     let mut before = 0;
     for more in ["e", "f"] {
         before = lists();
@@ -197,7 +197,7 @@ fn installations_with_folders_of_their_own_share_an_account_and_do_not_disturb_e
     let is_written = |name: &str, file: &String| {
         site.bed.path(format!("folder-{name}")).join(file).with_extension("en.srt").exists()
     };
-    eventually("each has its own", || {
+    wait_until("each has its own", || {
         ["a", "b"].iter().all(|name| names(name, 10).iter().all(|file| is_written(name, file)))
     });
     for (daemon, name) in daemons.into_iter().zip(["a", "b"]) {
@@ -218,14 +218,14 @@ fn a_copy_of_a_state_directory_that_runs_elsewhere_is_noticed() {
     assert!(copied.unwrap().success());
     site.configure("b", "copy", "inbox");
     let first = site.daemon_on("one", "a", "1h");
-    eventually("it works there", || site.marker().contains("\"host\":\"one\""));
+    wait_until("it works there", || site.marker().contains("\"host\":\"one\""));
     site.put("inbox", names("g", 3));
     let mut command = site.command("b", &["once", "--json"]);
     command.env("SCRIBED_TEST_HOST", "two");
     let ran = Running::start(command).wait();
     assert_eq!((ran.code, ran.last_object()["done"].as_u64()), (1, Some(0)), "{ran:?}");
     assert!(ran.stderr.contains("in use by a copy of this state directory"), "{ran:?}");
-    eventually("the first one goes on", || names("g", 3).iter().all(|name| site.is_written(name)));
+    wait_until("the first one goes on", || names("g", 3).iter().all(|name| site.is_written(name)));
     assert_eq!(stopped(first).code, 0);
     site.assert_each_once(6);
 }
@@ -235,17 +235,17 @@ fn a_person_hands_a_folder_over_by_emptying_the_marker() {
     let site = Site::new(&["a", "b"]);
     site.put("inbox", names("f", 3));
     let first = site.daemon_on("one", "a", "1h");
-    eventually("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
+    wait_until("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
     first.signal(Signal::STOP); // its machine hangs
     let second = site.daemon_on("two", "b", "1h");
-    eventually("it is refused", || site.frozen("b").contains("on the machine one"));
+    wait_until("it is refused", || site.frozen("b").contains("on the machine one"));
     site.put("inbox", names("g", 3));
     fs::write(site.bed.path("inbox/.scribed"), "").unwrap();
-    eventually("it has taken over", || names("g", 3).iter().all(|name| site.is_written(name)));
+    wait_until("it has taken over", || names("g", 3).iter().all(|name| site.is_written(name)));
     first.signal(Signal::CONT);
     site.put("inbox", names("h", 3));
-    eventually("it is the one that works", || names("h", 3).iter().all(|name| site.is_written(name)));
-    eventually("the first one knows", || site.frozen("a").contains("on the machine two"));
+    wait_until("it is the one that works", || names("h", 3).iter().all(|name| site.is_written(name)));
+    wait_until("the first one knows", || site.frozen("a").contains("on the machine two"));
     assert_eq!((stopped(first).code, stopped(second).code), (0, 0));
     site.assert_each_once(9);
 }
@@ -255,13 +255,13 @@ fn a_machine_that_died_is_followed_by_another_one_without_a_person() {
     let site = Site::new(&["a", "b"]);
     site.put("inbox", names("f", 3));
     let first = site.daemon_on("one", "a", "300ms");
-    eventually("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
+    wait_until("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
     let _ = first.kill();
     for path in site.bed.outputs().into_keys() {
         fs::remove_file(path).unwrap();
     }
     let second = site.daemon_on("two", "b", "300ms");
-    eventually("it has taken over", || names("f", 3).iter().all(|name| site.is_written(name)));
+    wait_until("it has taken over", || names("f", 3).iter().all(|name| site.is_written(name)));
     let ran = stopped(second);
     assert!(ran.code == 0 && ran.stderr.contains("takes over the folder"), "{ran:?}");
     site.assert_each_once(3);
@@ -272,9 +272,9 @@ fn commands_that_only_look_say_who_works_there_and_change_nothing() {
     let site = Site::new(&["a", "b"]);
     site.put("inbox", names("f", 1));
     let daemon = site.daemon("a");
-    eventually("it is written", || site.is_written("f0.wav"));
+    wait_until("it is written", || site.is_written("f0.wav"));
     site.put("inbox", names("g", 1));
-    eventually("it is written, too", || site.is_written("g0.wav"));
+    wait_until("it is written, too", || site.is_written("g0.wav"));
     let before = site.marker();
     let owner = site.bed.path("a").canonicalize().unwrap().display().to_string();
     for (command, code) in
@@ -324,7 +324,7 @@ fn a_folder_that_is_taken_out_of_the_configuration_is_given_back() {
     let site = Site::new(&["a", "b"]);
     site.put("inbox", names("f", 1));
     let daemon = site.daemon_on("one", "a", "1h");
-    eventually("it is written", || site.is_written("f0.wav"));
+    wait_until("it is written", || site.is_written("f0.wav"));
     site.configure("a", "a", "other");
     assert_eq!(site.run("a", &["reload"]).code, 0);
     assert!(site.marker().contains("\"released\":true"), "{}", site.marker());
@@ -366,8 +366,8 @@ fn a_list_that_two_installations_read_is_bought_once() {
     site.put("inbox", names("f", 3));
     fs::write(site.bed.path("inbox/list.csv"), "path\nf0.wav\nf1.wav\nf2.wav\n").unwrap();
     let daemons = ["a", "b"].map(|name| site.daemon(name));
-    eventually("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
-    eventually("one is refused", || !(site.frozen("a") + &site.frozen("b")).is_empty());
+    wait_until("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
+    wait_until("one is refused", || !(site.frozen("a") + &site.frozen("b")).is_empty());
     assert!(daemons.map(stopped).iter().all(|ran| ran.code == 0));
     site.assert_each_once(3);
 }

@@ -1,6 +1,8 @@
-//! What folders really hold, and disks really do, by the real binary.
+//! Unusual files in folders, and unusual behaviour of disks, by the real binary.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
+use crate::support::bed::{
+    Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, ffmpeg, raw, set_mode, speech_piece, wait_until,
+};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::domain::stage::StageKind;
 use scribed::store::contract::{ALL, ClaimLimit, Claims, Hold};
@@ -89,7 +91,7 @@ fn a_file_that_is_replaced_by_a_folder_or_taken_away_is_skipped() {
             files.any(|file| fs::read_to_string(file.unwrap().path()).is_ok_and(|text| text.lines().count() >= 2))
         })
     };
-    eventually("both are found", found);
+    wait_until("both are found", found);
     fs::remove_file(&replaced).unwrap();
     fs::create_dir(&replaced).unwrap();
     fs::remove_file(&gone).unwrap();
@@ -130,9 +132,9 @@ fn filled_after_the_purchase(bed: &Bed, disk: &SmallDisk) -> (Ran, std::path::Pa
     let mut command = bed.command(["once", "--json"]);
     command.env("SCRIBED_STOP_AT", "committed-submitted");
     let running = Running::start(command);
-    running.stands_still();
+    running.wait_until_suspended();
     let filler = disk.fill();
-    running.goes_on();
+    running.resume();
     (running.wait(), filler)
 }
 
@@ -209,14 +211,14 @@ fn a_folder_that_is_away_changes_nothing_and_is_said_once() {
 #[test]
 fn a_file_that_grows_is_not_sent_before_it_is_whole() {
     let bed = Bed::new(PATIENT);
-    let whole = speech(0);
+    let whole = speech_piece(0);
     let mut file = fs::File::create(bed.path("inbox/growing.wav")).unwrap();
     let running = crate::support::bed::Running::start(bed.command(["once", "--json"]));
     for piece in whole.chunks(whole.len() / 8) {
         file.write_all(piece).unwrap();
         // What is simulated is a slow copy: the pause is the point.
         let until = Instant::now() + Duration::from_millis(300);
-        eventually("the copier's pause", || Instant::now() >= until);
+        wait_until("the copier's pause", || Instant::now() >= until);
     }
     drop(file);
     let ran = running.wait();
@@ -246,7 +248,7 @@ fn links_are_not_followed_and_folders_too_deep_to_open_are_named() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "good.wav");
     fs::create_dir(bed.path("outside")).unwrap();
-    fs::write(bed.path("outside/secret.wav"), speech(1)).unwrap();
+    fs::write(bed.path("outside/secret.wav"), speech_piece(1)).unwrap();
     std::os::unix::fs::symlink(bed.path("outside"), bed.path("inbox/folder")).unwrap();
     std::os::unix::fs::symlink(bed.path("outside/secret.wav"), bed.path("inbox/link.wav")).unwrap();
     std::os::unix::fs::symlink(".", bed.path("inbox/loop")).unwrap();
@@ -288,7 +290,7 @@ fn pictures_and_silence_come_to_their_own_ends() {
 #[test]
 fn a_file_that_promises_more_than_is_there_waits_and_goes_on_when_it_is_whole() {
     let bed = Bed::new(QUICK);
-    let whole = speech(0);
+    let whole = speech_piece(0);
     bed.drop_in(1, "good.wav");
     fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
     let summary = bed.once(0);
@@ -303,7 +305,7 @@ fn a_file_that_promises_more_than_is_there_waits_and_goes_on_when_it_is_whole() 
 #[test]
 fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_not() {
     let bed = Bed::new(&format!("{QUICK}hold = \"2s\"\n"));
-    let whole = speech(0);
+    let whole = speech_piece(0);
     fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
     let sparse = fs::File::create(bed.path("inbox/sparse.wav")).unwrap();
     sparse.set_len(1 << 40).unwrap();
@@ -311,7 +313,7 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
         == scribed::source::mount::disk::Disk::Honest;
     assert!(honest, "this test needs its temporary folder on ext4, xfs or btrfs, which count blocks as they are");
     let mut said = String::new();
-    eventually("both end", || {
+    wait_until("both end", || {
         let ran = bed.run(["once", "--json"]);
         said.push_str(&ran.stderr);
         bed.jobs().values().all(|job| job["stage"] == "written" || job["stage"] == "skipped")

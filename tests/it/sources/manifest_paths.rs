@@ -1,6 +1,6 @@
 //! Which files a row of a manifest may name, and where its outputs may go: by the real binary.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::manifests::{bed, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn put(bed: &Bed, name: &str, text: &str) {
 
 /// What was sent to the service, by name.
 fn sent(stub: &Stub) -> Vec<String> {
-    stub.book().contents.keys().cloned().collect()
+    stub.records().contents.keys().cloned().collect()
 }
 
 /// The line that a message tells to write.
@@ -85,14 +85,14 @@ fn a_held_row_goes_on_when_its_folder_is_allowed() {
         bed.path("inbox/list.csv.receipt.csv").exists()
             && rows(&bed).iter().all(|row| row["scribed_fault"] == "not_allowed")
     };
-    eventually("both rows are held", held);
+    wait_until("both rows are held", held);
     assert_eq!(sent(&stub), [""; 0]);
     let first = line(&rows(&bed)[0]["scribed_reason"]);
     bed.configure(&format!("{before}{first}\n"));
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let written = |at: usize| rows(&bed)[at]["scribed_state"] == "written";
-    eventually("the files are below a root now", || written(0) && written(1));
+    wait_until("the files are below a root now", || written(0) && written(1));
     assert!(bed.path("elsewhere/talk.en.srt").is_file() && bed.path("elsewhere/subs/own.en.srt").is_file());
     drop(daemon);
     let name = format!("{} (lists)", bed.path("elsewhere/talk.wav").display());
@@ -254,7 +254,7 @@ fn outputs_go_nowhere_but_below_the_roots() {
 /// A row that was taken in under other settings, or by an older release, before and after it was bought.
 #[test]
 fn what_was_taken_in_before_is_held_until_it_is_bought_and_written_after() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Read => Act::still_running(),
         _ => Act::Well,
     });
@@ -265,15 +265,15 @@ fn what_was_taken_in_before_is_held_until_it_is_bought_and_written_after() {
     write(&bed, "list.csv", "file,output\n../elsewhere/bought.wav,../subs/\n../elsewhere/late.wav,../subs/\n");
     fs::create_dir(bed.path("subs")).unwrap();
     let daemon = Running::start(bed.command(["run"]));
-    eventually("the first is bought", || stub.book().creates.len() == 1);
-    eventually("that is written down", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
+    wait_until("the first is bought", || stub.records().creates.len() == 1);
+    wait_until("that is written down", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     bed.configure(&without);
     assert_eq!(bed.run(["reload"]).code, 0);
     put(&bed, "elsewhere/late.wav", "late");
     stub.set(|_, _| Act::Well);
-    eventually("what was bought is written", || bed.path("subs/bought.en.srt").is_file());
+    wait_until("what was bought is written", || bed.path("subs/bought.en.srt").is_file());
     let late = || bed.jobs().into_values().find(|job| job["path"].as_str().unwrap().ends_with("late.wav")).unwrap();
-    eventually("the other one is held", || late()["fault"]["kind"] == "not_allowed");
+    wait_until("the other one is held", || late()["fault"]["kind"] == "not_allowed");
     assert_eq!(sent(&stub), ["bought.wav"]);
     drop(daemon);
 }
@@ -350,7 +350,7 @@ fn settings_beside_a_recording_count_whichever_folder_is_its_root() {
     put(&bed, "srv/lists/list.csv", "file\na.wav\n");
     let ended = bed.once(0);
     assert_eq!(ended["done"], 1, "{ended}");
-    let created = stub.book().creates[0].body.to_string();
+    let created = stub.records().creates[0].body.to_string();
     assert!(created.contains("\"de\""), "{created}");
 }
 

@@ -1,6 +1,6 @@
-//! Manifests: rows in, receipts out, by the real binary against a service that keeps books.
+//! Manifests and receipts, by the real binary against a service that records what it accepted.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 #[test]
 fn every_row_comes_back_with_what_became_of_it() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Create, "bad.wav") => Act::Say(refusal(422, "not this one")),
         _ => Act::Well,
     });
@@ -48,8 +48,8 @@ fn every_row_comes_back_with_what_became_of_it() {
     assert!(rows[4]["scribed_reason"].contains("names no recording"), "{:?}", rows[4]);
     assert_eq!(rows[5]["scribed_reason"], "row 2 orders the same recording");
     assert!(bed.path("inbox/subs/a b.en.srt").is_file());
-    let book = stub.book();
-    let create = book.creates.iter().find(|create| create.file == "a b.wav").unwrap();
+    let records = stub.records();
+    let create = records.creates.iter().find(|create| create.file == "a b.wav").unwrap();
     assert_eq!(create.body["language_config"]["languages"][0], "de");
     assert_eq!(
         (&create.body["diarization"], &create.body["custom_metadata"]["shelf"]),
@@ -64,7 +64,7 @@ fn only_changed_rows_are_ordered_anew_and_nothing_is_bought_twice() {
     for name in ["a.wav", "b.wav", "c.wav"] {
         write(&bed, name, name);
     }
-    let creates = || stub.book().creates.len();
+    let creates = || stub.records().creates.len();
     write(&bed, "list.csv", "file,language\na.wav,de\nb.wav,de\nc.wav,de\n");
     assert_eq!((bed.once(0)["done"].clone(), creates()), (3.into(), 3));
     // Sorted, with a new row between and nothing else said: nothing moves.
@@ -94,12 +94,12 @@ fn one_file_in_two_rows_two_lists_and_a_folder_is_bought_once_for_each_order() {
     let sum = bed.once(0);
     assert_eq!(sum["done"], 4, "{sum}");
     // German once for two rows; French; and without a language for the folder.
-    assert_eq!(stub.book().creates.len(), 3);
+    assert_eq!(stub.records().creates.len(), 3);
     for name in ["german", "french", "again", "a"] {
         assert!(bed.path("inbox").join(format!("{name}.en.srt")).is_file(), "{name}");
     }
     assert_eq!(bed.once(0)["done"], 0);
-    assert_eq!(stub.book().creates.len(), 3);
+    assert_eq!(stub.records().creates.len(), 3);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_is_not_what_was_listed_is_never_sent() {
     let reason = job["reason"].as_str().unwrap();
     let found = "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9";
     assert!(reason.contains(sum) && reason.contains(found) && reason.contains("row 3 of list.csv"), "{reason}");
-    assert!(!stub.book().contents.contains_key("bad.wav"), "nothing of it was sent");
+    assert!(!stub.records().contents.contains_key("bad.wav"), "nothing of it was sent");
     // A good copy comes.
     write(&bed, "bad.wav", "abc");
     assert_eq!(bed.once(0)["done"], 1);
@@ -137,7 +137,7 @@ fn the_files_of_a_bag_are_held_against_it_and_its_payload_stays_as_it_is() {
     write(&bed, "bag/manifest-md5.txt", format!("{sum}  data/a/good.wav\n{sum}  data/a/bad.wav\n"));
     let ended = bed.once(1);
     assert_eq!((&ended["done"], &ended["failed"]), (&1.into(), &2.into()), "{ended}");
-    assert_eq!(stub.book().contents.keys().collect::<Vec<_>>(), ["good.wav"]);
+    assert_eq!(stub.records().contents.keys().collect::<Vec<_>>(), ["good.wav"]);
     assert!(bed.path("inbox/bag/transcripts/a/good.en.srt").is_file());
     let payload: Vec<_> = fs::read_dir(bed.path("inbox/bag/data/a")).unwrap().collect();
     assert_eq!(payload.len(), 3, "{payload:?}");
@@ -156,7 +156,7 @@ fn half_a_list_and_what_is_no_list_order_nothing_and_are_told() {
     let ran = bed.run(["once", "--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains("list of objects"), "{ran:?}");
-    assert_eq!(stub.book().contents.keys().collect::<Vec<_>>(), ["b.wav"]);
+    assert_eq!(stub.records().contents.keys().collect::<Vec<_>>(), ["b.wav"]);
     let rows = receipt(&bed, "good.jsonl.receipt.csv");
     assert_eq!(states(&rows), ["written", "wrong"]);
     assert_eq!(states(&receipt(&bed, "none.csv.receipt.csv")), ["wrong"]);
@@ -202,7 +202,7 @@ fn killed_around_a_receipt_there_is_a_whole_one_and_nothing_is_bought_twice() {
         assert_eq!(states(&receipt(&bed, "list.csv.receipt.csv")), ["written", "written"], "{place}");
         assert!(!bed.path("inbox/list.csv.receipt.2.csv").exists(), "{place}");
         assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new(), "{place}");
-        assert_eq!(stub.book().creates.iter().filter(|create| create.accepted).count(), 2, "{place}");
+        assert_eq!(stub.records().creates.iter().filter(|create| create.accepted).count(), 2, "{place}");
     }
 }
 
@@ -219,7 +219,7 @@ fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
             && states(&receipt(&bed, "list.csv.receipt.csv")).iter().filter(|state| **state == "written").count()
                 == count
     };
-    eventually("the first row is written", || done(1));
+    wait_until("the first row is written", || done(1));
     let status = bed.run(["status", "--json"]).last_object();
     let list = &status["manifests"][0];
     assert_eq!((&list["rows"], &list["awaited"], &list["problem"]), (&2.into(), &1.into(), &Value::Null), "{status}");
@@ -227,16 +227,16 @@ fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
     let explained = bed.run(["explain", late.to_str().unwrap(), "--json"]).last_object();
     assert!(explained["job"]["reason"].as_str().unwrap().contains("row 3 of list.csv"), "{explained}");
     write(&bed, "late.wav", "late");
-    eventually("the late one is written", || done(2));
+    wait_until("the late one is written", || done(2));
     write(&bed, "list.csv", "file,language\na.wav,fr\nlate.wav,de\n");
-    eventually("the changed row is bought", || stub.book().creates.len() == 3);
-    eventually("it is written", || done(2));
+    wait_until("the changed row is bought", || stub.records().creates.len() == 3);
+    wait_until("it is written", || done(2));
     drop(daemon);
 }
 
 #[test]
 fn a_note_starts_nothing_again_and_a_column_that_a_template_uses_does() {
-    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
         (Endpoint::Create, "bad.wav") => Act::Say(refusal(422, "not this one")),
         _ => Act::Well,
     });
@@ -248,20 +248,20 @@ fn a_note_starts_nothing_again_and_a_column_that_a_template_uses_does() {
     write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 1,\nbad.wav,film,AB 2,\n");
     bed.once(1);
     assert_eq!(bed.run(["acknowledge", "--failed"]).code, 0);
-    let creates = stub.book().creates.len();
+    let creates = stub.records().creates.len();
 
     // The template's change alone buys nothing, and neither does a note that is written then.
     bed.configure(&settings.to_string().replace("diarization = true", "diarization = false"));
     write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 1,seen\nbad.wav,film,AB 2,damaged\n");
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["failed"]), (&json!(0), &json!(0)), "{summary}");
-    assert_eq!(stub.book().creates.len(), creates);
+    assert_eq!(stub.records().creates.len(), creates);
     assert_eq!(states(&receipt(&bed, "list.csv.receipt.csv")), ["written", "failed"]);
 
     bed.configure(&settings.to_string());
     write(&bed, "list.csv", "file,template,shelf mark,note\na.wav,film,AB 7,seen\nbad.wav,film,AB 2,damaged\n");
     let summary = bed.once(0);
-    assert_eq!((&summary["done"], stub.book().creates.len()), (&json!(1), creates), "{summary}");
+    assert_eq!((&summary["done"], stub.records().creates.len()), (&json!(1), creates), "{summary}");
 }
 
 /// The commands that look at files know that a list's folder holds no recordings of its own.
@@ -292,7 +292,7 @@ fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
         let told = format!("{}{}", ran.stdout, ran.stderr);
         assert!(ran.code == 1 && told.contains("a quote that opens in line 3 of it is never closed"), "{ran:?}");
     }
-    assert_eq!(stub.book().creates.len(), 0);
+    assert_eq!(stub.records().creates.len(), 0);
     write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\"\nc.wav;x\n");
     assert_eq!(bed.once(0)["done"], 3);
 }
@@ -343,19 +343,19 @@ fn a_row_that_is_removed_before_it_was_bought_is_not_bought() {
     assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
     write(&bed, "list.csv", "file,language,priority\na.wav,en,5\n");
     let sum = bed.once(0);
-    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(0), 1), "{sum}");
+    assert_eq!((&sum["done"], stub.records().creates.len()), (&json!(0), 1), "{sum}");
     assert_eq!(bed.jobs()["b.wav"]["stage"], "skipped");
     assert!(bed.jobs()["b.wav"]["reason"].as_str().unwrap().contains("its row was removed from the manifest"));
     // The row is back, and so is its job.
     write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
-    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(1), 2));
+    assert_eq!((&bed.once(0)["done"], stub.records().creates.len()), (&json!(1), 2));
     // The manifest is removed: what was not bought ends.
     bed.drop_in(2, "c.wav");
     bed.drop_in(0, "d.wav");
     write(&bed, "more.csv", "file\nc.wav\nd.wav\n");
     assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
     fs::remove_file(bed.path("inbox/more.csv")).unwrap();
-    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(0), 3));
+    assert_eq!((&bed.once(0)["done"], stub.records().creates.len()), (&json!(0), 3));
 }
 
 #[test]
@@ -371,9 +371,9 @@ fn a_row_that_was_corrected_is_not_bought_as_it_was_before() {
     // Whoever starts a pass right after an edit means the new text.
     write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,fr,\n");
     let sum = bed.once(0);
-    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(1), 2), "{sum}");
+    assert_eq!((&sum["done"], stub.records().creates.len()), (&json!(1), 2), "{sum}");
     let languages: Vec<Value> =
-        stub.book().creates.iter().map(|create| create.body["language_config"].clone()).collect();
+        stub.records().creates.iter().map(|create| create.body["language_config"].clone()).collect();
     assert!(languages[1].to_string().contains("fr"), "{languages:?}");
 }
 
@@ -393,9 +393,9 @@ fn rows_that_claim_one_output_name_do_not_share_files_and_a_replaced_recording_h
     assert!(one.iter().all(|name| !other.contains(name)), "{one:?} {other:?}");
     let before: Vec<Vec<u8>> = other.iter().map(|name| fs::read(bed.path("inbox").join(name)).unwrap()).collect();
     write(&bed, "a.wav", "another recording");
-    eventually("the replacement is transcribed", || {
+    wait_until("the replacement is transcribed", || {
         bed.run(["once", "--json"]);
-        stub.book().creates.len() == 3
+        stub.records().creates.len() == 3
     });
     let after: Vec<Vec<u8>> = other.iter().map(|name| fs::read(bed.path("inbox").join(name)).unwrap()).collect();
     assert_eq!(before, after);
@@ -421,7 +421,7 @@ fn a_plan_knows_that_a_row_was_removed_and_carrying_it_out_buys_nothing_for_it()
     // After it.
     write(&bed, "list.csv", "file,priority\na.wav,5\n");
     bed.run(["once", "--plan", "tonight.plan"]);
-    assert_eq!(stub.book().creates.len(), 1, "nothing more was bought");
+    assert_eq!(stub.records().creates.len(), 1, "nothing more was bought");
     assert_eq!(bed.jobs()["c.wav"]["stage"], "skipped");
     assert_eq!(bed.once(0)["done"], 0);
     let forgotten = bed.run(["forget", "inbox/b.wav"]);
@@ -430,8 +430,8 @@ fn a_plan_knows_that_a_row_was_removed_and_carrying_it_out_buys_nothing_for_it()
 
 #[test]
 fn a_receipt_keeps_what_was_billed_for_an_earlier_request_of_a_failed_row() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Create if asked.before > 0 => Act::Say(refusal(422, "not this one")),
+    let stub = Stub::start(|request, _| match request.endpoint {
+        Endpoint::Create if request.before > 0 => Act::Say(refusal(422, "not this one")),
         _ => Act::Well,
     });
     let bed = bed(&stub, "");

@@ -1,8 +1,7 @@
-//! A share that goes away is not a deletion: one alarm, no state changes, and on it
-//! goes when it is back.
+//! A missing mount is not a deletion: one alarm, no state changes, and work continues when it is back.
 
 use crate::sources::watch::{Watching, until};
-use crate::support::bed::{Bed, QUICK, Service, Share, SmallDisk, eventually, speech};
+use crate::support::bed::{Bed, QUICK, ServeProcess, Share, SmallDisk, speech_piece, wait_until};
 use rustix::process::Signal;
 use scribed::daemon::Daemon;
 use scribed::domain::fault::FaultKind;
@@ -20,9 +19,9 @@ struct Running {
 }
 
 impl Running {
-    fn start(house: &Arc<Daemon>) -> Self {
+    fn start(daemon: &Arc<Daemon>) -> Self {
         let stop = CancellationToken::new();
-        let (engine, stopped) = (house.engines.clone(), stop.clone());
+        let (engine, stopped) = (daemon.engines.clone(), stop.clone());
         let task = tokio::spawn(async move { drop(engine.run(Until::Stopped, &stopped).await.unwrap()) });
         Self { stop, task }
     }
@@ -51,8 +50,8 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
     for n in 3_000..6_000 {
         fs::write(share.disk.join(format!("{n}.wav")), n.to_string()).unwrap();
     }
-    let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
-    let (store, clock) = (&*watching.house.store, &scribed::clock::SystemClock);
+    let mount = Arc::clone(watching.daemon.setup().mounts.values().next().unwrap());
+    let (store, clock) = (&*watching.daemon.store, &scribed::clock::SystemClock);
     let gone = std::sync::Once::new();
     let admitted = || gone.call_once(|| share.goes());
     let scanned = FolderScan { mount: &mount, store, clock, admitted: &admitted, on_folder: None, only: None }
@@ -71,16 +70,16 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_share_that_goes_in_the_middle_of_an_upload_freezes_its_jobs() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
     fs::write(bed.path("share/long.flac"), vec![7; 30_000_000]).unwrap();
-    fs::write(bed.path("share/next.wav"), speech(0)).unwrap();
+    fs::write(bed.path("share/next.wav"), speech_piece(0)).unwrap();
     service.running().signal(Signal::STOP); // the upload begins, and hangs
     let watching = Watching::start(&bed).await;
     watching.finds(2).await;
-    let running = Running::start(&watching.house);
-    let engine = &watching.house.engines;
+    let running = Running::start(&watching.daemon);
+    let engine = &watching.daemon.engines;
     until("an upload begins", || async { engine.sent_bytes() > 0 }).await;
 
     share.goes();
@@ -101,13 +100,13 @@ async fn a_share_that_goes_in_the_middle_of_an_upload_freezes_its_jobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_into_a_bare_mount_point() {
-    let service = Service::start();
+    let service = ServeProcess::start();
     let bed = Bed::new(&service.client_config());
     let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
-    fs::write(bed.path("share/talk.wav"), speech(0)).unwrap();
+    fs::write(bed.path("share/talk.wav"), speech_piece(0)).unwrap();
     let watching = Watching::start(&bed).await;
     watching.finds(1).await;
-    let running = Running::start(&watching.house);
+    let running = Running::start(&watching.daemon);
     let stage = async || watching.jobs().await[0].stage.kind();
     until("it is bought", || async { stage().await >= StageKind::Submitted }).await;
     share.goes();
@@ -130,11 +129,11 @@ async fn nothing_is_written_into_a_bare_mount_point() {
 async fn what_vanished_while_its_folder_was_away_is_looked_at_when_it_is_back() {
     let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n");
     let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
-    fs::write(bed.path("share/talk.wav"), speech(0)).unwrap();
+    fs::write(bed.path("share/talk.wav"), speech_piece(0)).unwrap();
     let watching = Watching::start(&bed).await;
     watching.finds(1).await;
     share.goes();
-    let running = Running::start(&watching.house);
+    let running = Running::start(&watching.daemon);
     until("it is frozen", || async { waits_for_folder(&watching.jobs().await[0]) }).await;
     fs::remove_file(bed.path("share/talk.wav")).unwrap();
     share.back();
@@ -189,7 +188,7 @@ fn an_emptied_folder_with_its_marker_is_just_empty() {
     bed.drop_in(0, "talk.wav");
     let running = crate::support::bed::Running::start(bed.command(["once"]));
     let found = || fs::read_dir(bed.path("state/history")).is_ok_and(|mut files| files.next().is_some());
-    eventually("it is found", found);
+    wait_until("it is found", found);
     let _ = running.kill();
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
     bed.configure(QUICK);

@@ -1,5 +1,5 @@
-//! Recordings that are moved, renamed or copied, with what was written beside them and without: no file is written a
-//! second time, nothing is bought again, and nobody's edit is lost.
+//! Recordings that are moved, renamed or copied, with their outputs and without: no file is written a second time,
+//! nothing is bought again, and nobody's edit is lost.
 
 use crate::support::bed::{Bed, files};
 use crate::support::config::Config;
@@ -27,7 +27,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_recording_that_moves_alone_has_its_outputs_written_again_at_no_cost() {
     bed.once(0);
     assert_eq!(names(&bed.path("inbox/shelf")).len(), 5);
     assert_eq!(names(&bed.path("inbox")).len(), 9, "those at its old place are left");
-    assert_eq!((bought(&stub), stub.book().moments(Endpoint::Upload).len()), (1, 1));
+    assert_eq!((bought(&stub), stub.records().moments(Endpoint::Upload).len()), (1, 1));
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Audio that the service fetches by itself: by the real binary against a service that keeps books.
+//! Audio that the service fetches by itself: by the real binary against a service that records what it accepted.
 
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
 use crate::support::jobs::row;
-use crate::support::stub::{Act, Book, Endpoint, Stub, refusal};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, refusal};
 use scribed::domain::job::JobKey;
 use scribed::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia, RowSight};
 use scribed::domain::names::{SourceName, Timestamp};
@@ -56,15 +56,15 @@ fn it_is_created_by_its_address_paid_once_and_written_beside_its_list() {
     let ran = bed.run(["once", "--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_no_secret(&ran);
-    let book = stub.book();
-    assert!(book.asked.iter().all(|(_, endpoint, _)| *endpoint != Endpoint::Upload), "nothing is sent");
+    let records = stub.records();
+    assert!(records.requests.iter().all(|(_, endpoint, _)| *endpoint != Endpoint::Upload), "nothing is sent");
     // The same address, signed twice, is one recording.
-    assert_eq!(book.creates.len(), 1);
-    let create = &book.creates[0];
+    assert_eq!(records.creates.len(), 1);
+    let create = &records.creates[0];
     assert!([url("talk.mp3", SECRET), url("talk.mp3", "other")].contains(&create.audio_url), "{}", create.audio_url);
     let name = "https://media.example.org/talks/talk.mp3?id=7";
     assert_eq!(Token::parse(&create.token).unwrap().content, surrogate_hash(name, None, None));
-    drop(book);
+    drop(records);
     for path in ["lists/talk.en.srt", "lists/talk.en.json", "subs/2024/AB.12.en.srt", "subs/2024/AB.12.en.vtt"] {
         assert!(bed.path("inbox").join(path).is_file(), "{path} of {:?}", bed.outputs().keys());
     }
@@ -76,20 +76,20 @@ fn it_is_created_by_its_address_paid_once_and_written_beside_its_list() {
 #[test]
 fn a_create_that_nobody_knows_of_is_found_in_the_list() {
     let mut first = true;
-    let stub = Stub::start(move |asked, _: &mut Book| {
-        let is_first = asked.endpoint == Endpoint::Create && std::mem::take(&mut first);
+    let stub = Stub::start(move |request, _: &mut StubRecords| {
+        let is_first = request.endpoint == Endpoint::Create && std::mem::take(&mut first);
         if is_first { Act::After(refusal(500, "who knows")) } else { Act::Well }
     });
     let bed = bed(&stub, "");
     order(&bed, &[("a", of_url(&url("talk.mp3", SECRET)))]);
     fs::create_dir(bed.path("inbox/lists")).unwrap();
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
 }
 
 #[test]
 fn what_the_service_repeats_of_an_address_shows_no_signature() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+    let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Create => Act::Say(refusal(422, &format!("cannot fetch {}", url("talk.mp3", SECRET)))),
         _ => Act::Well,
     });
@@ -126,7 +126,7 @@ fn a_budget_lets_nothing_through_of_which_nobody_says_how_long_it_is() {
     let reason = jobs["unsaid"]["reason"].as_str().unwrap();
     assert!(reason.contains("fill in `duration` in its row"), "{reason}");
     assert!(jobs["too long"]["reason"].as_str().unwrap().contains("11.0 s"), "{jobs:?}");
-    assert_eq!(stub.book().creates.len(), 1);
+    assert_eq!(stub.records().creates.len(), 1);
 }
 
 #[test]

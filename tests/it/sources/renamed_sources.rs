@@ -1,7 +1,7 @@
-//! A source that has another name in `jobs.toml`: its jobs are carried over where its folder is the same, and named with
-//! what to do where it is not. Nothing is stuck, nothing is lost, nothing is bought again.
+//! A source that has another name in `jobs.toml`: its jobs are moved if its folder is the same, and otherwise reported
+//! with what to do. Nothing is stuck, nothing is lost, nothing is bought again.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
@@ -12,7 +12,7 @@ fn config(stub: &Stub, name: &str, folder: &str) -> Config {
 }
 
 fn slow(stub: &Stub) {
-    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
+    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
 }
 
 /// One recording is written, one is at the service.
@@ -23,14 +23,14 @@ fn under_way(stub: &Stub) -> Bed {
     slow(stub);
     bed.drop_in(1, "open.wav");
     let running = Running::start(bed.command(["run"]));
-    eventually("it is being transcribed", || bed.jobs().get("open.wav").is_some_and(|row| row["stage"] == "submitted"));
+    wait_until("it is being transcribed", || bed.jobs().get("open.wav").is_some_and(|row| row["stage"] == "submitted"));
     running.signal(Signal::TERM);
     running.wait();
     bed
 }
 
 fn bought(stub: &Stub) -> usize {
-    stub.book().moments(Endpoint::Create).len()
+    stub.records().moments(Endpoint::Create).len()
 }
 
 fn assert_all_is_written_once(bed: &Bed, stub: &Stub) {
@@ -93,7 +93,7 @@ fn a_renamed_source_takes_its_jobs_along_while_the_daemon_runs() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("the source before is now called after"), "{ran:?}");
     stub.set(|_, _| Act::Well);
-    eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
+    wait_until("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
     assert_all_is_written_once(&bed, &stub);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
@@ -131,14 +131,14 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     assert_eq!(listed.objects().len(), 2, "{listed:?}");
     // Beside a daemon: what is at the service is fetched.
     let running = bed.daemon();
-    eventually("it is fetched", || bed.jobs()["open.wav"]["stage"] == "fetched");
+    wait_until("it is fetched", || bed.jobs()["open.wav"]["stage"] == "fetched");
     let checked = bed.run(["check"]);
     assert!(named(&checked.stdout), "{checked:?}");
     // It comes back under a third name.
     bed.configure(&config(&stub, "after", "inbox"));
     let ran = bed.run(["reload"]);
     assert!(ran.stdout.contains("the source before is now called after"), "{ran:?}");
-    eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
+    wait_until("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
     running.signal(Signal::TERM);
     running.wait();
     assert_all_is_written_once(&bed, &stub);
@@ -166,7 +166,7 @@ fn sources_that_swap_their_names_are_refused_and_swapped_by_a_third_name() {
     let bed = Bed::new(&two(&stub, [("a", "inbox"), ("b", "other")]));
     fs::create_dir(bed.path("other")).unwrap();
     bed.drop_in(0, "of-inbox.wav");
-    fs::write(bed.path("other/of-other.wav"), crate::support::bed::speech(1)).unwrap();
+    fs::write(bed.path("other/of-other.wav"), crate::support::bed::speech_piece(1)).unwrap();
     bed.once(0);
     let before = sources(&bed);
     // A daemon goes on with the names that it has.
@@ -229,7 +229,7 @@ fn what_was_bought_for_a_source_that_is_gone_is_kept_and_holds_up_no_other() {
     let bed = config("before", "inbox").bed();
     fs::write(bed.path("inbox/a.wav"), b"one").unwrap();
     let running = Running::start(bed.command(["once"]));
-    eventually("it is being transcribed", || !stub.book().moments(Endpoint::Read).is_empty());
+    wait_until("it is being transcribed", || !stub.records().moments(Endpoint::Read).is_empty());
     running.signal(Signal::TERM);
     running.wait();
 
@@ -238,7 +238,7 @@ fn what_was_bought_for_a_source_that_is_gone_is_kept_and_holds_up_no_other() {
     fs::write(bed.path("other/b.wav"), b"two").unwrap();
     bed.configure(&config("after", "other"));
     stub.set(|_, _| Act::Well);
-    eventually("the other one is done", || bed.run(["once"]).code != 3 && bed.jobs()["b.wav"]["stage"] == "written");
+    wait_until("the other one is done", || bed.run(["once"]).code != 3 && bed.jobs()["b.wav"]["stage"] == "written");
     let row = &bed.jobs()["a.wav"];
     assert_eq!(row["stage"], "fetched", "{row}");
     assert!(row["reason"].as_str().unwrap().contains("jobs.toml has no source named"), "{row}");

@@ -1,7 +1,7 @@
-//! A recording is replaced while its old content is being transcribed: what came is looked at when that
+//! A recording that is replaced while its old content is transcribed: the new content is checked when that
 //! transcription ends, not at the next full scan.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::s3::S3;
@@ -24,7 +24,7 @@ fn replace(bed: &Bed, name: &str, content: &str) {
 /// What the system tells of changes comes in its order: with this file, all before it was taken in.
 fn told_of(bed: &Bed, name: &str) {
     fs::write(bed.path("inbox").join(name), name).unwrap();
-    eventually("the changes are heard of", || bed.jobs().contains_key(name));
+    wait_until("the changes are heard of", || bed.jobs().contains_key(name));
 }
 
 fn job(bed: &Bed, name: &str) -> Value {
@@ -32,7 +32,7 @@ fn job(bed: &Bed, name: &str) -> Value {
 }
 
 fn accepted(stub: &Stub, name: &str) -> usize {
-    stub.book().accepted().get(name).copied().unwrap_or(0)
+    stub.records().accepted().get(name).copied().unwrap_or(0)
 }
 
 fn content(bed: &Bed, output: &str) -> String {
@@ -51,16 +51,16 @@ fn what_replaced_a_recording_is_transcribed_when_the_old_content_is_written() {
     let bed = bed(&stub, "hold = \"0s\"");
     fs::write(bed.path("inbox/talk.wav"), "old").unwrap();
     let _daemon = Running::start(bed.command(["run"]));
-    eventually("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
+    wait_until("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
     // One buys what the other one gets too.
     fs::write(bed.path("inbox/copy.wav"), "old").unwrap();
-    eventually("it waits for the other", || job(&bed, "copy.wav")["stage"] == "following");
+    wait_until("it waits for the other", || job(&bed, "copy.wav")["stage"] == "following");
     replace(&bed, "talk.wav", "new content");
     replace(&bed, "copy.wav", "other content");
     told_of(&bed, "mark.wav");
     over.store(true, Ordering::SeqCst);
-    eventually("the new content is written", || content(&bed, "talk.en.json") == hash("new content"));
-    eventually("that of the copy too", || content(&bed, "copy.en.json") == hash("other content"));
+    wait_until("the new content is written", || content(&bed, "talk.en.json") == hash("new content"));
+    wait_until("that of the copy too", || content(&bed, "copy.en.json") == hash("other content"));
     assert_eq!((accepted(&stub, "talk.wav"), accepted(&stub, "copy.wav")), (2, 1));
     let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
     let numbers: Vec<&str> =
@@ -92,11 +92,11 @@ fn what_replaced_a_recording_waits_until_it_has_been_quiet_for_hold() {
     let bed = bed(&stub, "");
     fs::write(bed.path("inbox/talk.wav"), "old").unwrap();
     let _daemon = Running::start(bed.command(["run"]));
-    eventually("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
+    wait_until("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
     replace(&bed, "talk.wav", "new content");
     told_of(&bed, "mark.wav");
     over.store(true, Ordering::SeqCst);
-    eventually("it is held", || job(&bed, "talk.wav")["fault"]["kind"] == "held");
+    wait_until("it is held", || job(&bed, "talk.wav")["fault"]["kind"] == "held");
     assert_eq!(content(&bed, "talk.en.json"), hash("old"), "what was paid for is written");
     assert_eq!(accepted(&stub, "talk.wav"), 1);
 }
@@ -107,19 +107,19 @@ fn what_replaced_a_recording_whose_transcription_failed_is_transcribed() {
     let bed = bed(&stub, "hold = \"0s\"");
     fs::write(bed.path("inbox/talk.wav"), "old").unwrap();
     let _daemon = Running::start(bed.command(["run"]));
-    eventually("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
+    wait_until("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
     replace(&bed, "talk.wav", "new content");
     told_of(&bed, "mark.wav");
-    stub.set(|asked, book| {
-        let creates = book.creates.iter().filter(|create| create.file == "talk.wav").count();
-        match asked.endpoint {
-            Endpoint::Read if asked.file == "talk.wav" && creates == 1 => Act::Change(|record| {
+    stub.set(|request, records| {
+        let creates = records.creates.iter().filter(|create| create.file == "talk.wav").count();
+        match request.endpoint {
+            Endpoint::Read if request.file == "talk.wav" && creates == 1 => Act::Change(|record| {
                 (record["status"], record["error_code"], record["result"]) = (json!("error"), json!(400), Value::Null);
             }),
             _ => Act::Well,
         }
     });
-    eventually("the new content is written", || content(&bed, "talk.en.json") == hash("new content"));
+    wait_until("the new content is written", || content(&bed, "talk.en.json") == hash("new content"));
     assert_eq!(accepted(&stub, "talk.wav"), 2);
 }
 
@@ -129,7 +129,7 @@ fn a_touch_during_its_transcription_costs_nothing() {
     let bed = bed(&stub, "");
     fs::write(bed.path("inbox/talk.wav"), "old").unwrap();
     let pass = Running::start(bed.command(["once", "--json"]));
-    eventually("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
+    wait_until("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
     replace(&bed, "talk.wav", "old");
     over.store(true, Ordering::SeqCst);
     let ran = pass.wait();
@@ -145,7 +145,7 @@ fn the_file_of_a_row_is_looked_at_when_its_transcription_ends() {
     manifests::write(&bed, "talk.wav", "old");
     manifests::write(&bed, "list.csv", "file\ntalk.wav\n");
     let pass = Running::start(bed.command(["once", "--json"]));
-    eventually("it is submitted", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
+    wait_until("it is submitted", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     replace(&bed, "talk.wav", "new content");
     over.store(true, Ordering::SeqCst);
     let ran = pass.wait();
@@ -163,7 +163,7 @@ fn an_object_is_looked_at_when_its_transcription_ends() {
         fs::write(bed.path(name), text).unwrap();
     }
     let pass = Running::start(bed.command(["once", "--json"]));
-    eventually("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
+    wait_until("it is submitted", || job(&bed, "talk.wav")["stage"] == "submitted");
     s3.put("tapes/talk.wav", "new content");
     over.store(true, Ordering::SeqCst);
     let ran = pass.wait();

@@ -1,6 +1,6 @@
-//! What is said of recordings beside them, and where their outputs go, by the real binary.
+//! Settings beside recordings, and where their outputs go, by the real binary.
 
-use crate::support::bed::{Bed, QUICK, eventually, files};
+use crate::support::bed::{Bed, QUICK, files, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -75,9 +75,9 @@ fn a_daemon_goes_on_as_soon_as_a_sidecar_is_mended() {
     bed.drop_in(0, "talk.wav");
     let _running = bed.daemon();
     let stage = || bed.jobs().get("talk.wav").map(|job| (job["stage"].clone(), job["fault"]["kind"].clone()));
-    eventually("it waits for its sidecar", || stage() == Some((json!("settled"), json!("sidecar"))));
+    wait_until("it waits for its sidecar", || stage() == Some((json!("settled"), json!("sidecar"))));
     fs::write(bed.path("inbox/talk.toml"), "outputs = [\"vtt\"]\n").unwrap();
-    eventually("it is written", || stage().is_some_and(|(stage, _)| stage == "written"));
+    wait_until("it is written", || stage().is_some_and(|(stage, _)| stage == "written"));
     assert_eq!(written(&bed.path("inbox")), ["talk.en.vtt"]);
 }
 

@@ -1,7 +1,7 @@
-//! Files that come while a folder is watched: each is found, however it comes, and none is found that
-//! scribed wrote itself. The periodic scan is an hour away: whatever is found, the watch has found.
+//! Files that appear while a folder is watched: each is found, however it appears, and none that scribed wrote itself.
+//! The periodic scan is an hour away, so whatever is found was found by the watch.
 
-use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
+use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, wait_until};
 use scribed::config::load::read;
 use scribed::daemon::Daemon;
 use scribed::domain::job::Job;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 const RARELY: &str = "scan = \"1h\"\n";
 
-/// A house that takes in, without an engine that would move what is found.
+/// A daemon that watches and admits, without an engine that would process what is found.
 pub struct Watching {
-    pub house: Arc<Daemon>,
+    pub daemon: Arc<Daemon>,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
@@ -24,15 +24,15 @@ pub struct Watching {
 impl Watching {
     pub async fn start(bed: &Bed) -> Self {
         let config = read::load_with(&bed.path("jobs.toml"), &|_| Some(SERVICE_KEY.into())).unwrap();
-        let house = Arc::new(Daemon::open(&config, false).await.unwrap());
+        let daemon = Arc::new(Daemon::open(&config, false).await.unwrap());
         let stop = CancellationToken::new();
-        let (watched, stopped) = (Arc::clone(&house), stop.clone());
+        let (watched, stopped) = (Arc::clone(&daemon), stop.clone());
         let task = tokio::spawn(async move { watched.watch(&stopped).await.unwrap() });
-        Self { house, stop, task }
+        Self { daemon, stop, task }
     }
 
     pub async fn found(&self) -> u64 {
-        self.house.store.counts().await.unwrap().total()
+        self.daemon.store.counts().await.unwrap().total()
     }
 
     pub async fn finds(&self, count: u64) {
@@ -41,14 +41,14 @@ impl Watching {
     }
 
     pub async fn jobs(&self) -> Vec<Job> {
-        self.house.store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap()
+        self.daemon.store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap()
     }
 
     pub async fn end(self) {
         self.stop.cancel();
         self.task.await.unwrap();
-        let house = Arc::into_inner(self.house).expect("nobody else has it");
-        house.close().await.unwrap();
+        let daemon = Arc::into_inner(self.daemon).expect("nobody else has it");
+        daemon.close().await.unwrap();
     }
 }
 
@@ -142,7 +142,7 @@ async fn a_folder_that_is_taken_away_and_made_anew_is_taken_in_again() {
     let bed = Bed::new("");
     let watching = watching(&bed).await;
     fs::rename(bed.path("inbox"), bed.path("away")).unwrap();
-    let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
+    let mount = Arc::clone(watching.daemon.setup().mounts.values().next().unwrap());
     until("it is missed", || async { mount.away().is_some() }).await;
     assert!(mount.away().unwrap().to_string().contains("does not exist"));
     fs::rename(bed.path("away"), bed.path("inbox")).unwrap();
@@ -187,7 +187,7 @@ fn somebody_elses_subtitle_saves_the_money_and_ours_does_not_count() {
     // What we wrote ourselves is no reason to skip, not even with the queue lost.
     bed.drop_in(4, "alone.wav");
     bed.configure(&format!("{QUICK}hold = \"100ms\"\n"));
-    eventually("its new content is bought", || bed.once(0)["waiting"] == 0);
+    wait_until("its new content is bought", || bed.once(0)["waiting"] == 0);
     assert_eq!(bed.store().bought(), 2);
     fs::rename(bed.path("state/service"), bed.path("kept")).unwrap();
     fs::remove_dir_all(bed.path("state")).unwrap();
@@ -222,7 +222,7 @@ async fn a_scan_without_news_opens_no_file() {
     })
     .unwrap();
     spy.watch(&bed.path("inbox"), notify::RecursiveMode::NonRecursive).unwrap();
-    let scans = watching.house.scan().await.unwrap();
+    let scans = watching.daemon.scan().await.unwrap();
     assert_eq!((scans[0].1.files, scans[0].1.admitted), (51, 0));
     // The spy sees this one, and so has seen all before it.
     drop(fs::File::open(bed.path("inbox/7.wav")).unwrap());
@@ -250,9 +250,9 @@ fn where_too_few_folders_may_be_watched_they_are_looked_through() {
     let bed = Bed::new(&format!("{QUICK}scan = \"1s\"\n"));
     fill(&bed.path("inbox"), 10, 1);
     let daemon = daemon_with_watches(&bed, 5);
-    eventually("what was there is found", || bed.jobs().len() == 10);
+    wait_until("what was there is found", || bed.jobs().len() == 10);
     fs::write(bed.path("inbox/9/a/b/later.wav"), "later").unwrap();
-    eventually("what comes is found", || bed.jobs().len() == 11);
+    wait_until("what comes is found", || bed.jobs().len() == 11);
     let ran = daemon.kill();
     assert_eq!(ran.stderr.matches("max_user_watches").count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("scribed does not watch the folder; it scans every 1 s"), "{ran:?}");
@@ -263,9 +263,9 @@ fn what_is_dropped_into_the_daemons_folder_is_written() {
     let bed =
         Bed::new("[service.poll]\nmin = \"50ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nscan = \"1h\"\n");
     let daemon = Running::start(bed.command(["run"]));
-    eventually("it runs", || bed.run(["status"]).code == 0);
+    wait_until("it runs", || bed.run(["status"]).code == 0);
     bed.drop_in(0, "talk.wav");
-    eventually("it is written", || bed.path("inbox/talk.en.json").exists());
+    wait_until("it is written", || bed.path("inbox/talk.en.json").exists());
     drop(daemon);
     let history = bed.run(["show", "inbox/talk.wav", "--json"]);
     assert_eq!(history.code, 0, "{history:?}");

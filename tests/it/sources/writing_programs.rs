@@ -1,7 +1,7 @@
-//! The programs that bring recordings, for real, into the folder of a running daemon: each in its own
-//! way of writing. However long it takes them, what is bought is the whole recording, once.
+//! Real programs that write recordings into the folder of a running daemon, each in its own way. However long they
+//! take, the whole recording is bought, once.
 
-use crate::support::bed::{Bed, Running, eventually, ffmpeg, speech};
+use crate::support::bed::{Bed, Running, ffmpeg, speech_piece, wait_until};
 use rustix::process::Signal;
 use scribed::domain::names::Hash;
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ const PRODUCERS: [(&str, Producer); 10] = [
 /// The n-th producer's recording, of its own content, outside the inbox.
 fn recording(bed: &Bed, n: usize) -> PathBuf {
     let path = bed.path(format!("outside-{n}.wav"));
-    fs::write(&path, speech(n % 8)).unwrap();
+    fs::write(&path, speech_piece(n % 8)).unwrap();
     if n >= 8 {
         let other = bed.path(format!("louder-{n}.wav"));
         ffmpeg(["-i", path.to_str().unwrap(), "-af", "volume=1.5", "-bitexact"], &other);
@@ -96,7 +96,7 @@ fn whoever_brings_a_recording_the_whole_of_it_is_bought_once() {
         }
     });
     let written = |name: &str| bed.path("inbox").join(name).with_extension("en.json").exists();
-    eventually("all are written", || PRODUCERS.iter().all(|(name, _)| written(name)));
+    wait_until("all are written", || PRODUCERS.iter().all(|(name, _)| written(name)));
     let contents: BTreeSet<String> = PRODUCERS
         .iter()
         .map(|(name, _)| Hash::of(&fs::read(bed.path("inbox").join(name)).unwrap()).to_string())

@@ -1,6 +1,6 @@
-//! A killed process loses nothing that it was told is durable. The test starts itself again as a child
-//! that works on a store and says what was acknowledged, kills it at a random moment, opens the store,
-//! and looks; many times on one directory.
+//! A killed process loses nothing that was acknowledged as durable. The test starts itself again as a child that works
+//! on a store and reports what was acknowledged, kills it at a random moment, opens the store and checks it; many times
+//! on one directory.
 
 use crate::support::child::test_in_child;
 use crate::support::jobs::{START, key, next, stamp};

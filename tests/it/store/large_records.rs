@@ -1,5 +1,5 @@
 //! Records of any length: what a row or a service says of one recording is never too long for the queue, and a lost
-//! part of a record costs its own job alone.
+//! part of a record affects only its own job.
 
 use crate::support::manifests::{bed, receipt, write};
 use crate::support::stub::Stub;
@@ -54,7 +54,8 @@ fn rows_of_any_length_are_taken_or_told_and_never_end_the_program() {
     assert_eq!(rows[0]["scribed_state"], "written", "{:?}", rows[0]["scribed_reason"]);
     assert!(rows[1]["scribed_reason"].contains("more than 1000 words"), "{}", rows[1]["scribed_reason"]);
     assert!(rows[2]["scribed_reason"].contains("a path of more than"), "{}", rows[2]["scribed_reason"]);
-    let create = stub.book().creates.iter().find(|create| create.file == "a.wav").map(|create| create.body.to_string());
+    let create =
+        stub.records().creates.iter().find(|create| create.file == "a.wav").map(|create| create.body.to_string());
     assert!(create.unwrap().contains(&noise(998, 12)), "the last word is sent too");
 }
 

@@ -1,4 +1,4 @@
-//! The queue on the disk: what every store promises, and what a killed process or an older release leaves.
+//! The queue on the disk: the laws of every store, and what a killed process or an older release leaves.
 
 mod durability;
 mod large_records;

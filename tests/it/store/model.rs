@@ -1,5 +1,5 @@
-//! Any sequence of orders, with the store opened again in between, does to sled what it does to memory;
-//! and what both count and look up is what counting and searching the slow way gives.
+//! A random sequence of operations, with the store opened again in between, has the same effect in sled as in memory;
+//! and both count and find what a plain search of all jobs gives.
 
 use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit};
 use crate::support::jobs::{at, fault, key, next, order, service, stamp, transcription};

@@ -1,5 +1,5 @@
-//! What an older release has written is read for ever. These files are never changed; a new format
-//! gets a folder of its own beside them.
+//! What an older release has written stays readable for ever. These files are never changed; a new format gets a folder
+//! of its own beside them.
 
 use crate::support::jobs::{START, at, fault, key, outputs, stamp, taken_to};
 use scribed::domain::charge::{Charge, State};

@@ -1,4 +1,5 @@
-//! The halves of `tests/power-loss.sh`, of the store and of the service's ledger; of no use without it.
+//! The parts of `tests/power-loss.sh` that run in a process, for the store and for the service's log; of no use without
+//! it.
 
 use super::durability;
 use crate::service::transcription_log;

@@ -3,14 +3,14 @@
 use crate::support::bed::Bed;
 use crate::support::config::Config;
 use crate::support::manifests::write;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
 /// A create of one recording is refused for good.
-fn one_fails(asked: &Asked<'_>, _book: &mut Book) -> Act {
-    match (asked.endpoint, asked.file) {
+fn one_fails(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
+    match (request.endpoint, request.file) {
         (Endpoint::Upload, "bad.wav") => Act::Say(refusal(422, "not audio")),
         _ => Act::Well,
     }
@@ -42,7 +42,7 @@ fn records(path: &Path) -> Vec<String> {
 fn an_imported_queue_is_the_same_and_buys_nothing_twice() {
     let stub = Stub::start(one_fails);
     let bed = bed(&stub);
-    let creates = || stub.book().creates.len();
+    let creates = || stub.records().creates.len();
     assert_eq!(creates(), 2);
     let exported = bed.run(["state", "export", "queue.jsonl"]);
     assert!(exported.code == 0 && exported.stdout.contains("exported 4 jobs and 2 purchases"), "{exported:?}");
@@ -80,22 +80,23 @@ fn what_was_bought_after_the_export_is_found_in_the_list_and_not_bought_again() 
     assert_eq!(bed.run(["state", "export", "queue.jsonl"]).code, 0);
     assert_eq!(bed.run(["resume", "--source", "inbox"]).code, 0);
     bed.run(["once"]);
-    assert_eq!(stub.book().creates.len(), 3, "c.wav was bought after the export");
+    assert_eq!(stub.records().creates.len(), 3, "c.wav was bought after the export");
     for entry in fs::read_dir(bed.path("inbox")).unwrap().map(Result::unwrap) {
         if entry.path().extension().is_none_or(|extension| extension != "wav") {
             fs::remove_file(entry.path()).unwrap();
         }
     }
-    let asked_before = stub.book().asked.len();
+    let asked_before = stub.records().requests.len();
     assert_eq!(bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]).code, 0);
     write(&bed, "d.wav", "five");
     assert_eq!(bed.run(["--config", "other.toml", "resume", "--source", "inbox"]).code, 0);
     let summary = bed.run(["--config", "other.toml", "once", "--json"]).last_object();
     assert_eq!(summary["failed"], json!(0), "{summary}");
-    let files: Vec<String> = stub.book().creates.iter().map(|create| create.file.clone()).collect();
+    let files: Vec<String> = stub.records().creates.iter().map(|create| create.file.clone()).collect();
     assert_eq!((files.len(), files.last().map(String::as_str)), (4, Some("d.wav")), "only d.wav is new");
     assert!(bed.path("inbox/c.en.srt").exists(), "it is written from what was bought");
-    let endpoints: Vec<Endpoint> = stub.book().asked[asked_before..].iter().map(|(_, endpoint, _)| *endpoint).collect();
+    let endpoints: Vec<Endpoint> =
+        stub.records().requests[asked_before..].iter().map(|(_, endpoint, _)| *endpoint).collect();
     let first = |wanted: Endpoint| endpoints.iter().position(|endpoint| *endpoint == wanted);
     assert!(first(Endpoint::List) < first(Endpoint::Create), "the list comes first: {endpoints:?}");
     assert!(first(Endpoint::List).is_some());
@@ -111,7 +112,7 @@ fn the_folder_of_kept_results_can_be_copied_beside_an_imported_queue() {
     let copied = std::process::Command::new("cp").arg("-a").args([bed.path("one/results"), bed.path("two/")]).status();
     assert!(copied.unwrap().success());
     fs::remove_file(bed.path("inbox/a.en.srt")).unwrap();
-    stub.set(|asked, _| match asked.endpoint {
+    stub.set(|request, _| match request.endpoint {
         Endpoint::Read => Act::Say(refusal(404, "gone")),
         _ => Act::Well,
     });

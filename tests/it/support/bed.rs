@@ -105,7 +105,7 @@ impl Bed {
     pub fn drop_in(&self, n: usize, name: impl AsRef<OsStr>) -> PathBuf {
         let path = self.path("inbox").join(name.as_ref());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, speech(n)).unwrap();
+        fs::write(&path, speech_piece(n)).unwrap();
         path
     }
 
@@ -145,8 +145,8 @@ impl Bed {
     }
 
     /// Returns the transcriptions that the embedded service has stored.
-    pub fn store(&self) -> Desk {
-        Desk::read(&self.path("state/service"))
+    pub fn store(&self) -> StoredTranscriptions {
+        StoredTranscriptions::read(&self.path("state/service"))
     }
 
     /// Returns every output in the inbox with its bytes; fails if one is incomplete.
@@ -187,7 +187,7 @@ impl Drop for Bed {
 }
 
 /// Returns the n-th piece of speech as a WAV file of 1.4 s. Each is made once.
-pub fn speech(n: usize) -> Vec<u8> {
+pub fn speech_piece(n: usize) -> Vec<u8> {
     static MADE: Mutex<Option<HashMap<usize, Vec<u8>>>> = Mutex::new(None);
     let mut made = MADE.lock().unwrap();
     made.get_or_insert_default().entry(n).or_insert_with(|| cut(n)).clone()
@@ -291,16 +291,16 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Waits until it has stopped at the point that `SCRIBED_STOP_AT` names.
-    pub fn stands_still(&self) {
+    /// Waits until it has suspended itself at the point that `SCRIBED_STOP_AT` names.
+    pub fn wait_until_suspended(&self) {
         let stat = format!("/proc/{}/stat", self.pid());
-        eventually("the process stands still", || {
+        wait_until("the process is suspended", || {
             fs::read_to_string(&stat).is_ok_and(|stat| stat.rsplit(") ").next().unwrap().starts_with('T'))
         });
     }
 
-    /// Lets a stopped process continue.
-    pub fn goes_on(&self) {
+    /// Lets a suspended process continue.
+    pub fn resume(&self) {
         self.signal(rustix::process::Signal::CONT);
     }
 
@@ -313,7 +313,7 @@ impl Running {
     /// Waits for its end and returns the result.
     pub fn wait(mut self) -> Ran {
         let mut ended = None;
-        eventually("the process ends", || {
+        wait_until("the process ends", || {
             ended = self.child.try_wait().unwrap();
             ended.is_some()
         });
@@ -338,7 +338,7 @@ impl Running {
     /// Waits for the first line on standard output and returns it.
     pub fn first_line(&self) -> String {
         let line = || self.said.lock().unwrap().split_once('\n').map(|(line, _)| line.to_owned());
-        eventually("a line on stdout", || line().is_some());
+        wait_until("a line on stdout", || line().is_some());
         line().unwrap()
     }
 }
@@ -369,7 +369,7 @@ fn drain(mut pipe: impl Read + Send + 'static, said: std::sync::Arc<Mutex<String
 }
 
 /// Polls until `holds` returns true; fails after [`DEADLINE`].
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < DEADLINE, "never: {what}");
@@ -378,12 +378,12 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// The transcriptions on a service's disk: what it really accepted, whatever the queue says.
-pub struct Desk {
+pub struct StoredTranscriptions {
     /// For each transcription, its content hash and whether it ended in error.
     pub records: Vec<(String, bool)>,
 }
 
-impl Desk {
+impl StoredTranscriptions {
     pub fn read(data: &Path) -> Self {
         let ended = files(&data.join("transcriptions"));
         let ended = ended.iter().filter(|path| path.extension() == Some(OsStr::new("json")));
@@ -441,16 +441,16 @@ fn record(head: &Value) -> (String, bool) {
 }
 
 /// Runs `scribed serve` in its own folder, on a fixed port.
-pub struct Service {
+pub struct ServeProcess {
     running: Option<Running>,
     pub port: u16,
     bed: Bed,
 }
 
-/// The key of [`Service`].
+/// The key of [`ServeProcess`].
 pub const SERVICE_KEY: &str = "a-key-that-nobody-may-ever-see-4711";
 
-impl Service {
+impl ServeProcess {
     pub fn start() -> Self {
         Self::with("")
     }
@@ -510,8 +510,8 @@ impl Service {
         self.bed.path("service")
     }
 
-    pub fn store(&self) -> Desk {
-        Desk::read(&self.data())
+    pub fn store(&self) -> StoredTranscriptions {
+        StoredTranscriptions::read(&self.data())
     }
 
     /// Imports these records of live transcriptions, one JSON object a line.

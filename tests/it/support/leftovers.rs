@@ -1,6 +1,6 @@
 //! Checks what a test must not leave in its folder: processes, locks, unfinished files.
 
-use super::bed::{eventually, files};
+use super::bed::{files, wait_until};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub fn was_killed_in(folder: &Path) {
 /// Fails if a process works in this folder, a file in it is locked, or a process that ended by itself left an
 /// unfinished file.
 pub fn assert_none(folder: &Path) {
-    eventually("no process is left in the folder of the test", || !is_worked_in(folder));
+    wait_until("no process is left in the folder of the test", || !is_worked_in(folder));
     // A child of another test inherits every open file, including its locks, until it executes another program.
-    eventually("no file in the folder of the test is locked", || !files(folder).iter().any(|path| is_locked(path)));
+    wait_until("no file in the folder of the test is locked", || !files(folder).iter().any(|path| is_locked(path)));
     if !KILLED_IN.lock().unwrap().remove(folder) {
         let unfinished: Vec<PathBuf> = files(folder).into_iter().filter(|path| is_unfinished(path)).collect();
         assert!(unfinished.is_empty(), "never finished: {unfinished:?}");

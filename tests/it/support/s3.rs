@@ -1,7 +1,7 @@
 //! A real S3 server for each test, which checks every signature (`tests/s3/install.sh` installs it), and a proxy to it
 //! that can cause errors.
 
-use super::bed::eventually;
+use super::bed::wait_until;
 use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Key;
@@ -52,7 +52,7 @@ impl S3 {
         let mut command = Command::new(root.join("target/s3/python/bin/moto_server"));
         command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).env("INITIAL_NO_AUTH_ACTION_COUNT", unsigned);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        eventually("the S3 server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        wait_until("the S3 server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         let (key_id, secret) = provide(port, actions);
         let builder = AmazonS3Builder::new().with_bucket_name(BUCKET).with_region("us-east-1").with_allow_http(true);
         let builder = builder.with_endpoint(format!("http://127.0.0.1:{port}"));

@@ -21,7 +21,7 @@ pub enum Endpoint {
 }
 
 /// A request, as a rule sees it.
-pub struct Asked<'a> {
+pub struct StubRequest<'a> {
     pub endpoint: Endpoint,
     /// The name of the file that it concerns; empty for a list.
     pub file: &'a str,
@@ -58,7 +58,7 @@ impl Act {
     }
 }
 
-type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
+type Rule = Box<dyn FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send>;
 
 /// A create request.
 pub struct Create {
@@ -74,16 +74,16 @@ pub struct Create {
 }
 
 #[derive(Default)]
-pub struct Book {
+pub struct StubRecords {
     /// The file names by the ids of their uploads.
     uploads: BTreeMap<String, String>,
     pub creates: Vec<Create>,
     /// The content that was last uploaded under each name.
     pub contents: BTreeMap<String, Vec<u8>>,
     /// The records, oldest first: the id, the file's name, the metadata, the creation time.
-    records: Vec<(String, String, Value, Timestamp)>,
+    transcriptions: Vec<(String, String, Value, Timestamp)>,
     /// Every request: its time, its endpoint and its file.
-    pub asked: Vec<(Instant, Endpoint, String)>,
+    pub requests: Vec<(Instant, Endpoint, String)>,
     numbers: u64,
     /// Whether lists filter by `before_date`.
     pub honours_before: bool,
@@ -91,7 +91,7 @@ pub struct Book {
     pub ended: BTreeSet<String>,
 }
 
-impl Book {
+impl StubRecords {
     fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -99,47 +99,47 @@ impl Book {
 
     /// Gives all accepted transcriptions other ids.
     pub fn rename(&mut self) {
-        for record in &mut self.records {
+        for record in &mut self.transcriptions {
             record.0 = format!("moved-{}", record.0.trim_start_matches("moved-"));
         }
     }
 
     /// Adds a transcription of another client.
     pub fn slip_in(&mut self, id: &str) {
-        self.records.push((id.to_owned(), id.to_owned(), Value::Null, now()));
+        self.transcriptions.push((id.to_owned(), id.to_owned(), Value::Null, now()));
     }
 
     /// Adds a transcription of another client that was created `ago` milliseconds ago. Add older ones first.
     pub fn slip_in_dated(&mut self, id: &str, ago: i64) {
         let metadata = json!({ "whose": "another's" });
-        self.records.push((id.to_owned(), id.to_owned(), metadata, Timestamp(now().0 - ago)));
+        self.transcriptions.push((id.to_owned(), id.to_owned(), metadata, Timestamp(now().0 - ago)));
     }
 
     /// Adds a newer copy of this file's transcription.
     pub fn double(&mut self, file: &str) {
-        let first = self.records.iter().find(|record| record.1 == file).expect("it was accepted").clone();
-        self.records.push((format!("{}-again", first.0), first.1, first.2, now()));
+        let first = self.transcriptions.iter().find(|record| record.1 == file).expect("it was accepted").clone();
+        self.transcriptions.push((format!("{}-again", first.0), first.1, first.2, now()));
     }
 
     /// Removes this file's transcriptions.
     pub fn lose(&mut self, file: &str) {
-        self.records.retain(|record| record.1 != file);
+        self.transcriptions.retain(|record| record.1 != file);
     }
 
     /// Returns the ids of the records, oldest first.
     pub fn ids(&self) -> Vec<String> {
-        self.records.iter().map(|record| record.0.clone()).collect()
+        self.transcriptions.iter().map(|record| record.0.clone()).collect()
     }
 
     fn delete(&mut self, id: &str) -> Option<Value> {
-        let at = self.records.iter().position(|record| record.0 == id)?;
-        self.records.remove(at);
+        let at = self.transcriptions.iter().position(|record| record.0 == id)?;
+        self.transcriptions.remove(at);
         Some(json!({}))
     }
 
     /// Removes all records, as if nothing had ever been accepted.
     pub fn lose_all(&mut self) {
-        self.records.clear();
+        self.transcriptions.clear();
     }
 
     /// Returns how many creates were accepted for each file.
@@ -162,7 +162,7 @@ impl Book {
 
     /// Returns the times of the requests to an endpoint.
     pub fn moments(&self, endpoint: Endpoint) -> Vec<Instant> {
-        self.asked.iter().filter(|(_, asked, _)| *asked == endpoint).map(|(at, ..)| *at).collect()
+        self.requests.iter().filter(|(_, of, _)| *of == endpoint).map(|(at, ..)| *at).collect()
     }
 
     fn upload(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
@@ -181,7 +181,7 @@ impl Book {
     fn create(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
         let id = format!("t-{}", self.number());
         let metadata = body(seen)["custom_metadata"].clone();
-        self.records.push((id.clone(), file.to_owned(), metadata, now()));
+        self.transcriptions.push((id.clone(), file.to_owned(), metadata, now()));
         if let Some(create) = self.creates.last_mut() {
             create.accepted = true;
         }
@@ -189,7 +189,7 @@ impl Book {
     }
 
     fn read(&self, id: &str) -> Option<Value> {
-        let (id, file, metadata, at) = self.records.iter().find(|record| record.0 == id)?;
+        let (id, file, metadata, at) = self.transcriptions.iter().find(|record| record.0 == id)?;
         let words = format!("What was said in {file}.");
         let mut record = json!({
             "id": id, "status": "done", "created_at": timestamps::format(*at), "custom_metadata": metadata,
@@ -209,8 +209,8 @@ impl Book {
             record["result"]["transcription"]["utterances"][0]["speaker"] = json!(0);
         }
         // The record repeats the callback, like everything else that was requested.
-        let asked = |create: &&Create| metadata["scribed"] == create.token && !create.callback.is_null();
-        if let Some(create) = self.creates.iter().find(asked) {
+        let has_callback = |create: &&Create| metadata["scribed"] == create.token && !create.callback.is_null();
+        if let Some(create) = self.creates.iter().find(has_callback) {
             let (callback, url) = (&create.callback, &create.callback["url"]);
             record["request_params"] = json!({ "callback": true, "callback_config": callback, "callback_url": url });
         }
@@ -226,7 +226,7 @@ impl Book {
         let before = query.split('&').find_map(|pair| pair.strip_prefix("before_date="));
         let before =
             before.and_then(|date| timestamps::parse(&date.replace("%3A", ":"))).unwrap_or(Timestamp(i64::MAX));
-        let shown = || self.records.iter().rev().filter(|record| !self.honours_before || record.3 < before);
+        let shown = || self.transcriptions.iter().rev().filter(|record| !self.honours_before || record.3 < before);
         let newest_first = shown().skip(from);
         let item = |(id, _, metadata, at): &(String, String, Value, Timestamp)| json!({ "id": id, "status": "done", "created_at": timestamps::format(*at), "custom_metadata": metadata });
         let items: Vec<Value> = newest_first.take(limit).map(item).collect();
@@ -265,20 +265,20 @@ fn file_name(seen: &Seen) -> String {
 /// A running service; it stops when dropped.
 pub struct Stub {
     scripted: Scripted,
-    book: Arc<Mutex<Book>>,
+    records: Arc<Mutex<StubRecords>>,
     rule: Arc<Mutex<Rule>>,
     _runtime: Runtime,
 }
 
 impl Stub {
-    pub fn start(rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) -> Self {
+    pub fn start(rule: impl FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let book = Arc::<Mutex<Book>>::default();
+        let records = Arc::<Mutex<StubRecords>>::default();
         let rule: Arc<Mutex<Rule>> = Arc::new(Mutex::new(Box::new(rule)));
-        let (books, rules) = (Arc::clone(&book), Arc::clone(&rule));
-        let answer = move |seen: &Seen| answer(seen, &mut books.lock().unwrap(), &mut rules.lock().unwrap());
+        let (shared, rules) = (Arc::clone(&records), Arc::clone(&rule));
+        let answer = move |seen: &Seen| answer(seen, &mut shared.lock().unwrap(), &mut rules.lock().unwrap());
         let scripted = runtime.block_on(Scripted::answering(answer));
-        Self { scripted, book, rule, _runtime: runtime }
+        Self { scripted, records, rule, _runtime: runtime }
     }
 
     /// Starts a service without faults.
@@ -290,7 +290,7 @@ impl Stub {
     pub fn slow() -> (Self, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);
-        let stub = Self::start(move |asked, _| match asked.endpoint {
+        let stub = Self::start(move |request, _| match request.endpoint {
             Endpoint::Read if !over.load(Ordering::SeqCst) => Act::still_running(),
             _ => Act::Well,
         });
@@ -298,7 +298,7 @@ impl Stub {
     }
 
     /// Uses another rule from now on.
-    pub fn set(&self, rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) {
+    pub fn set(&self, rule: impl FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
 
@@ -306,20 +306,20 @@ impl Stub {
         self.scripted.url()
     }
 
-    pub fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap()
+    pub fn records(&self) -> MutexGuard<'_, StubRecords> {
+        self.records.lock().unwrap()
     }
 }
 
-fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
+fn answer(seen: &Seen, records: &mut StubRecords, rule: &mut Rule) -> Step {
     let base = format!("http://{}", seen.header("host").unwrap());
     let line = seen.line().to_owned();
     let (endpoint, file) = match line.split_once(' ').unwrap() {
         ("POST", "/v2/upload") => (Endpoint::Upload, file_name(seen)),
-        ("POST", "/v2/pre-recorded") => (Endpoint::Create, file_of_create(seen, book)),
-        ("GET", path) if path.starts_with("/v2/pre-recorded/") => (Endpoint::Read, file_of_record(path, book)),
+        ("POST", "/v2/pre-recorded") => (Endpoint::Create, file_of_create(seen, records)),
+        ("GET", path) if path.starts_with("/v2/pre-recorded/") => (Endpoint::Read, file_of_record(path, records)),
         ("GET", _) => (Endpoint::List, String::new()),
-        ("DELETE", path) => (Endpoint::Delete, file_of_record(path, book)),
+        ("DELETE", path) => (Endpoint::Delete, file_of_record(path, records)),
         other => panic!("nobody asks for {other:?}"),
     };
     if endpoint == Endpoint::Create {
@@ -328,24 +328,24 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         assert_eq!(body["callback"].as_bool().unwrap_or(false), body["callback_config"].is_object());
         let callback = body["callback_config"].clone();
         let audio_url = body["audio_url"].as_str().unwrap().to_owned();
-        book.creates.push(Create { file, audio_url, token, body, callback, accepted: false });
+        records.creates.push(Create { file, audio_url, token, body, callback, accepted: false });
     }
-    let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
-    let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();
-    book.asked.push((Instant::now(), endpoint, file.clone()));
+    let before = records.requests.iter().filter(|(_, of, _)| *of == endpoint).count();
+    let before_of_file = records.requests.iter().filter(|(_, to, of)| *to == endpoint && *of == file).count();
+    records.requests.push((Instant::now(), endpoint, file.clone()));
     let query = line.split_once('?').map_or("", |(_, query)| query);
-    let act = rule(&Asked { endpoint, file: &file, query, before, before_of_file }, book);
-    let good = |book: &mut Book| match endpoint {
-        Endpoint::Upload => Some((200, book.upload(seen, &file, &base))),
-        Endpoint::Create => Some((201, book.create(seen, &file, &base))),
-        Endpoint::Read => book.read(line.rsplit('/').next().unwrap()).map(|record| (200, record)),
-        Endpoint::Delete => book.delete(line.rsplit('/').next().unwrap()).map(|record| (202, record)),
-        Endpoint::List => Some((200, book.list(line.split_once('?').map_or("", |(_, query)| query)))),
+    let act = rule(&StubRequest { endpoint, file: &file, query, before, before_of_file }, records);
+    let good = |records: &mut StubRecords| match endpoint {
+        Endpoint::Upload => Some((200, records.upload(seen, &file, &base))),
+        Endpoint::Create => Some((201, records.create(seen, &file, &base))),
+        Endpoint::Read => records.read(line.rsplit('/').next().unwrap()).map(|record| (200, record)),
+        Endpoint::Delete => records.delete(line.rsplit('/').next().unwrap()).map(|record| (202, record)),
+        Endpoint::List => Some((200, records.list(line.split_once('?').map_or("", |(_, query)| query)))),
     };
     if let Act::Say(step) = act {
         return step;
     }
-    let Some((status, mut body)) = good(book) else { return refusal(404, "no such transcription") };
+    let Some((status, mut body)) = good(records) else { return refusal(404, "no such transcription") };
     let answer =
         |kind: &str, body: &Value| Step::Answer(http(status, &format!("content-type: {kind}\r\n"), &body.to_string()));
     match act {
@@ -363,17 +363,17 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
     }
 }
 
-fn file_of_create(seen: &Seen, book: &Book) -> String {
+fn file_of_create(seen: &Seen, records: &StubRecords) -> String {
     let url = body(seen)["audio_url"].as_str().unwrap().to_owned();
     let last = url.rsplit('/').next().unwrap();
     // A fetched recording is known by its own name.
-    book.uploads.get(last).cloned().unwrap_or_else(|| last.split('?').next().unwrap().to_owned())
+    records.uploads.get(last).cloned().unwrap_or_else(|| last.split('?').next().unwrap().to_owned())
 }
 
 /// Returns the file of a record; if the record was removed, its id, which still identifies it.
-fn file_of_record(path: &str, book: &Book) -> String {
+fn file_of_record(path: &str, records: &StubRecords) -> String {
     let id = path.rsplit('/').next().unwrap();
-    book.records.iter().find(|record| record.0 == id).map_or_else(|| id.to_owned(), |record| record.1.clone())
+    records.transcriptions.iter().find(|record| record.0 == id).map_or_else(|| id.to_owned(), |record| record.1.clone())
 }
 
 pub const JSON: &str = "content-type: application/json\r\n";

@@ -36,13 +36,9 @@ pub enum ControlRequest {
     /// Returns jobs in the order of their numbers, page by page. Answered by [`super::ControlAnswer::Jobs`].
     Jobs(Selection),
     /// Returns one job and its history. Answered by [`super::ControlAnswer::Shown`].
-    Show {
-        job: JobSelector,
-    },
+    Show { job: JobSelector },
     /// Explains a path. Answered by [`super::ControlAnswer::Explained`].
-    Explain {
-        path: MediaAddress,
-    },
+    Explain { path: MediaAddress },
     /// Returns what the queue knows of these names. Answered by [`super::ControlAnswer::LookedUp`].
     LookUp {
         /// The names; at most [`MAX_LOOKUP_NAMES`].
@@ -73,21 +69,13 @@ pub enum ControlRequest {
         fresh: bool,
     },
     /// Moves a job to the front of the queue. Answered by [`super::ControlAnswer::Bumped`].
-    Bump {
-        job: JobSelector,
-    },
+    Bump { job: JobSelector },
     /// Acknowledges a job that failed, is incomplete or is suspect. Answered by [`super::ControlAnswer::Acknowledged`].
-    Acknowledge {
-        job: JobSelector,
-    },
+    Acknowledge { job: JobSelector },
     /// Cancels a job. Answered by [`super::ControlAnswer::Cancelled`].
-    Cancel {
-        job: JobSelector,
-    },
+    Cancel { job: JobSelector },
     /// Cancels a job and deletes its transcription at the service. Answered by [`super::ControlAnswer::Deleted`].
-    Delete {
-        job: JobSelector,
-    },
+    Delete { job: JobSelector },
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
     Cost(CostQuery),
     /// Returns the pauses. Answered by [`super::ControlAnswer::Paused`].
@@ -101,9 +89,7 @@ pub enum ControlRequest {
     },
     /// Confirms that the queue knows every purchase at a service, so that its list need not be scanned. Answered by
     /// [`super::ControlAnswer::Trusted`].
-    Trust {
-        service: ServiceName,
-    },
+    Trust { service: ServiceName },
     /// Forgets jobs that have ended, in pieces. Answered by [`super::ControlAnswer::Forgotten`].
     Forget(ForgetQuery),
     /// Verifies the outputs of written jobs, in pieces. Answered by [`super::ControlAnswer::Verified`].

@@ -1,4 +1,4 @@
-//! Answers that are none: cut connections, bodies that are not the interface's.
+//! Broken answers: cut connections, and bodies that do not follow the interface.
 
 use crate::protocol::faults::row::{Row, run};
 use crate::support::scripted::{Step, http};
@@ -31,8 +31,8 @@ fn instead() -> Vec<(&'static str, Step)> {
 #[test]
 fn what_is_no_answer_is_the_services_fault() {
     let row = |(what, step): (&str, Step)| {
-        Row::new(format!("{what} for the first of every kind of request"), move |asked, _| {
-            if asked.before == 0 { Act::Say(step.clone()) } else { Act::Well }
+        Row::new(format!("{what} for the first of every kind of request"), move |request, _| {
+            if request.before == 0 { Act::Say(step.clone()) } else { Act::Well }
         })
     };
     insta::assert_snapshot!("faults_broken", run(instead().into_iter().map(row).collect()));
@@ -41,8 +41,8 @@ fn what_is_no_answer_is_the_services_fault() {
 #[test]
 fn what_is_no_answer_to_an_accepted_create_is_found_out() {
     let row = |(what, step): (&str, Step)| {
-        Row::new(format!("{what} for every create, all accepted"), move |asked, _| {
-            if asked.endpoint == Endpoint::Create { Act::After(step.clone()) } else { Act::Well }
+        Row::new(format!("{what} for every create, all accepted"), move |request, _| {
+            if request.endpoint == Endpoint::Create { Act::After(step.clone()) } else { Act::Well }
         })
     };
     insta::assert_snapshot!("faults_broken_accepted", run(instead().into_iter().map(row).collect()));
@@ -53,20 +53,20 @@ fn an_upload_that_disagrees_with_what_was_sent_is_void() {
     fn shorter(answer: &mut serde_json::Value) {
         answer["audio_metadata"]["size"] = json!(99);
     }
-    let once = Row::new("a wrong size in the first upload's answer", |asked, _| {
-        let is_it = asked.endpoint == Endpoint::Upload && asked.before == 0;
+    let once = Row::new("a wrong size in the first upload's answer", |request, _| {
+        let is_it = request.endpoint == Endpoint::Upload && request.before == 0;
         if is_it { Act::Change(shorter) } else { Act::Well }
     });
-    let always = Row::new("a wrong size in every upload's answer", |asked, _| {
-        if asked.endpoint == Endpoint::Upload { Act::Change(shorter) } else { Act::Well }
+    let always = Row::new("a wrong size in every upload's answer", |request, _| {
+        if request.endpoint == Endpoint::Upload { Act::Change(shorter) } else { Act::Well }
     });
-    let odd = Row::new("lengths of audio that cannot be", |asked, _| {
+    let odd = Row::new("lengths of audio that cannot be", |request, _| {
         let odd: [fn(&mut serde_json::Value); 3] = [
             |answer| answer["audio_metadata"]["audio_duration"] = json!(-5),
             |answer| answer["audio_metadata"]["audio_duration"] = json!(1e300),
             |answer| answer["audio_metadata"] = json!({}),
         ];
-        if asked.endpoint == Endpoint::Upload { Act::Change(odd[asked.before % 3]) } else { Act::Well }
+        if request.endpoint == Endpoint::Upload { Act::Change(odd[request.before % 3]) } else { Act::Well }
     });
     insta::assert_snapshot!("faults_void", run(vec![once, always.outage(), odd]));
 }

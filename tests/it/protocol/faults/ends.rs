@@ -1,4 +1,4 @@
-//! What becomes of transcriptions that were accepted: odd words, bad ends, and those that are gone.
+//! Accepted transcriptions with unknown statuses, with failures, and with records that are lost.
 
 use crate::protocol::faults::row::{BAD, Outcome, Row, run};
 use crate::support::stub::{Act, Endpoint, refusal};
@@ -21,15 +21,15 @@ const NO_RESULT: Change = |answer| {
 
 /// Each read of a file is answered by the next of these; then as it should be.
 fn reads(name: &str, changes: &'static [Change]) -> Row {
-    Row::new(name, move |asked, _| match changes.get(asked.before_of_file) {
-        Some(change) if asked.endpoint == Endpoint::Read => Act::Change(*change),
+    Row::new(name, move |request, _| match changes.get(request.before_of_file) {
+        Some(change) if request.endpoint == Endpoint::Read => Act::Change(*change),
         _ => Act::Well,
     })
 }
 
 fn always(name: &str, change: Change) -> Row {
-    let row = Row::new(name, move |asked, _| match asked.endpoint {
-        Endpoint::Read if asked.file == BAD => Act::Change(change),
+    let row = Row::new(name, move |request, _| match request.endpoint {
+        Endpoint::Read if request.file == BAD => Act::Change(change),
         _ => Act::Well,
     });
     row.running(3)
@@ -93,41 +93,41 @@ fn a_dead_transcription_is_bought_anew_or_fails() {
 /// It was paid for: it is looked for by its token, and never bought again by itself.
 #[test]
 fn what_is_gone_is_looked_for_and_never_bought_again() {
-    let lost = Row::new("all that was accepted is lost", |asked, book| {
-        if asked.endpoint == Endpoint::Read {
-            book.lose_all();
+    let lost = Row::new("all that was accepted is lost", |request, records| {
+        if request.endpoint == Endpoint::Read {
+            records.lose_all();
         }
         Act::Well
     });
-    let late = Row::new("the first reads say 404, then it is there", |asked, _| {
-        let is_it = asked.endpoint == Endpoint::Read && asked.before_of_file < 2;
+    let late = Row::new("the first reads say 404, then it is there", |request, _| {
+        let is_it = request.endpoint == Endpoint::Read && request.before_of_file < 2;
         if is_it { Act::Say(refusal(404, "no such transcription")) } else { Act::Well }
     });
-    let moved = Row::new("it is there under another id", |asked, book| {
-        if asked.endpoint == Endpoint::Read && asked.before_of_file == 0 {
-            book.rename();
+    let moved = Row::new("it is there under another id", |request, records| {
+        if request.endpoint == Endpoint::Read && request.before_of_file == 0 {
+            records.rename();
         }
         Act::Well
     });
     let mut gone = false;
-    let unlisted = Row::new("lost, and the list cannot be read at first", move |asked, book| {
-        if asked.endpoint == Endpoint::Read {
+    let unlisted = Row::new("lost, and the list cannot be read at first", move |request, records| {
+        if request.endpoint == Endpoint::Read {
             gone = true;
-            book.lose_all();
+            records.lose_all();
         }
-        let is_it = gone && asked.endpoint == Endpoint::List && asked.before < 8;
+        let is_it = gone && request.endpoint == Endpoint::List && request.before < 8;
         if is_it { Act::Say(refusal(500, "not now")) } else { Act::Well }
     });
     let mut gone = false;
-    let no_list = Row::new("lost, and there is no list any more", move |asked, book| {
-        if asked.endpoint == Endpoint::Read {
+    let no_list = Row::new("lost, and there is no list any more", move |request, records| {
+        if request.endpoint == Endpoint::Read {
             gone = true;
-            book.lose_all();
+            records.lose_all();
         }
-        if gone && asked.endpoint == Endpoint::List { Act::Say(refusal(404, "no list here")) } else { Act::Well }
+        if gone && request.endpoint == Endpoint::List { Act::Say(refusal(404, "no list here")) } else { Act::Well }
     });
     let one_create_each = |outcome: &Outcome| {
-        let accepted = outcome.stub.book().accepted().into_values().collect::<Vec<_>>();
+        let accepted = outcome.stub.records().accepted().into_values().collect::<Vec<_>>();
         assert_eq!(accepted, [1, 1, 1]);
     };
     let rows = [lost, late, moved, unlisted, no_list].map(|row| row.check(one_create_each));

@@ -1,5 +1,5 @@
-//! What the service may do to us, as a table: each row is a service that does
-//! one wrong thing, met by the real binary. The snapshots are what a person reads afterwards.
+//! The faults of a service as a table: each row is a service that does one wrong thing, used by the real binary. The
+//! snapshots are what a person reads afterwards.
 
 mod broken;
 mod ends;

@@ -1,4 +1,4 @@
-//! The service's own faults: they pass, and cost no job anything.
+//! Temporary faults of the service: they pass, and no job fails by them.
 
 use crate::protocol::faults::row::{BAD, Row, run};
 use crate::support::scripted::Step;
@@ -11,8 +11,8 @@ const ENDPOINTS: [Endpoint; 4] = [Endpoint::Upload, Endpoint::Create, Endpoint::
 #[test]
 fn a_fault_that_passes_costs_nothing() {
     let row = |status| {
-        Row::new(format!("{status} to the first of every kind of request"), move |asked, _| {
-            if asked.before == 0 { Act::Say(refusal(status, "not now")) } else { Act::Well }
+        Row::new(format!("{status} to the first of every kind of request"), move |request, _| {
+            if request.before == 0 { Act::Say(refusal(status, "not now")) } else { Act::Well }
         })
     };
     insta::assert_snapshot!("faults_passing", run(WRONG.map(row).into()));
@@ -22,8 +22,8 @@ fn a_fault_that_passes_costs_nothing() {
 #[test]
 fn a_fault_after_acceptance_is_found_out() {
     let row = |status| {
-        Row::new(format!("{status} to the first create, which was accepted"), move |asked, _| {
-            let is_it = asked.endpoint == Endpoint::Create && asked.before == 0;
+        Row::new(format!("{status} to the first create, which was accepted"), move |request, _| {
+            let is_it = request.endpoint == Endpoint::Create && request.before == 0;
             if is_it { Act::After(refusal(status, "not now")) } else { Act::Well }
         })
     };
@@ -34,8 +34,8 @@ fn a_fault_after_acceptance_is_found_out() {
 #[test]
 fn a_service_that_stays_out_fails_nothing_and_is_left_in_time() {
     let row = |endpoint| {
-        let row = Row::new(format!("500 to every {endpoint:?}"), move |asked, _| {
-            if asked.endpoint == endpoint { Act::Say(refusal(500, "out of order")) } else { Act::Well }
+        let row = Row::new(format!("500 to every {endpoint:?}"), move |request, _| {
+            if request.endpoint == endpoint { Act::Say(refusal(500, "out of order")) } else { Act::Well }
         });
         row.outage()
     };
@@ -50,20 +50,20 @@ fn a_service_that_stays_out_fails_nothing_and_is_left_in_time() {
 fn poison(endpoint: Endpoint) -> Row {
     let (mut met, mut others, mut is_first) = (0, BTreeSet::new(), endpoint == Endpoint::Upload);
     let enough = if endpoint == Endpoint::Create { 2 } else { 5 };
-    let row = Row::new(format!("500 to every {endpoint:?} of one file"), move |asked, _| {
+    let row = Row::new(format!("500 to every {endpoint:?} of one file"), move |request, _| {
         // It is uploaded before the others: those that wait for their create would leave it no room.
-        if asked.endpoint == Endpoint::Upload && !is_first {
-            is_first = asked.file == BAD;
+        if request.endpoint == Endpoint::Upload && !is_first {
+            is_first = request.file == BAD;
             return if is_first { Act::Well } else { Act::Say(refusal(429, "slower")) };
         }
-        if asked.endpoint != endpoint {
+        if request.endpoint != endpoint {
             return Act::Well;
         }
-        if asked.file == BAD {
+        if request.file == BAD {
             met += 1;
             return Act::Say(refusal(500, "out of order"));
         }
-        others.insert(asked.file.to_owned());
+        others.insert(request.file.to_owned());
         if met < enough && others.len() > 5 { Act::Say(refusal(429, "slower")) } else { Act::Well }
     });
     row.files(12).running(3)

@@ -1,4 +1,4 @@
-//! Complete answers that refuse: the file, or our key.
+//! Complete answers that refuse: the file, or the key.
 
 use crate::protocol::faults::row::{BAD, Row, run};
 use crate::support::scripted::{Step, http, json};
@@ -6,8 +6,8 @@ use crate::support::stub::{Act, Endpoint, refusal};
 use std::time::{Duration, Instant};
 
 fn refuses(endpoint: Endpoint, status: u16) -> Row {
-    Row::new(format!("{status} to the {endpoint:?} of one file"), move |asked, _| {
-        let is_it = asked.endpoint == endpoint && asked.file == BAD;
+    Row::new(format!("{status} to the {endpoint:?} of one file"), move |request, _| {
+        let is_it = request.endpoint == endpoint && request.file == BAD;
         if is_it { Act::Say(refusal(status, "this file will not do")) } else { Act::Well }
     })
 }
@@ -21,8 +21,8 @@ fn a_refused_file_fails_with_the_services_words_and_the_line_goes_on() {
 }
 
 fn refuses_all(endpoint: Endpoint) -> Row {
-    let row = Row::new(format!("422 to the {endpoint:?} of all 30 files"), move |asked, _| {
-        if asked.endpoint == endpoint { Act::Say(refusal(422, "no such parameter")) } else { Act::Well }
+    let row = Row::new(format!("422 to the {endpoint:?} of all 30 files"), move |request, _| {
+        if request.endpoint == endpoint { Act::Say(refusal(422, "no such parameter")) } else { Act::Well }
     });
     row.files(30).said(0)
 }
@@ -35,8 +35,8 @@ fn the_same_refusal_of_every_file_stops_the_line_and_asks() {
 
 /// Everything but the lists: an account without money can still look at what it has.
 fn barred(endpoint: Endpoint, status: u16) -> Row {
-    let row = Row::new(format!("{status} to every {endpoint:?}"), move |asked, _| {
-        if asked.endpoint == endpoint { Act::Say(refusal(status, "not like this")) } else { Act::Well }
+    let row = Row::new(format!("{status} to every {endpoint:?}"), move |request, _| {
+        if request.endpoint == endpoint { Act::Say(refusal(status, "not like this")) } else { Act::Well }
     });
     row.outage().said(1)
 }
@@ -48,8 +48,8 @@ fn barred_everywhere() -> Row {
 /// For a second, from the third upload on.
 fn barred_for_a_while() -> Row {
     let mut until = None;
-    let row = Row::new("401 in the middle of a run, for a second", move |asked, _| {
-        if until.is_none() && asked.endpoint == Endpoint::Upload && asked.before == 2 {
+    let row = Row::new("401 in the middle of a run, for a second", move |request, _| {
+        if until.is_none() && request.endpoint == Endpoint::Upload && request.before == 2 {
             until = Some(Instant::now() + Duration::from_secs(1));
         }
         let now = until.is_some_and(|until| Instant::now() < until);
@@ -73,8 +73,10 @@ fn a_web_page_says_nothing_about_a_file() {
     let page = |status| Step::Answer(http(status, "content-type: text/html\r\n", "<html>nginx</html>"));
     let row = |endpoint, status| {
         let name = format!("{status} as a web page to every {endpoint:?}");
-        let row =
-            Row::new(name, move |asked, _| if asked.endpoint == endpoint { Act::Say(page(status)) } else { Act::Well });
+        let row = Row::new(
+            name,
+            move |request, _| if request.endpoint == endpoint { Act::Say(page(status)) } else { Act::Well },
+        );
         row.outage()
     };
     let rows = vec![
@@ -91,7 +93,7 @@ fn a_web_page_says_nothing_about_a_file() {
 #[test]
 fn an_upload_to_a_path_that_nobody_knows_is_no_files_fault() {
     let row = |name: &str, answer: Step| {
-        let row = Row::new(name, move |asked, _| match asked.endpoint {
+        let row = Row::new(name, move |request, _| match request.endpoint {
             Endpoint::Upload => Act::Say(answer.clone()),
             _ => Act::Well,
         });

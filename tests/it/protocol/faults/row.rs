@@ -2,7 +2,7 @@
 
 use crate::support::bed::{Bed, Ran, Running};
 use crate::support::config::Config;
-use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
+type Rule = Box<dyn FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send>;
 
 /// The file that a service has something against, in most rows.
 pub const BAD: &str = "bad.wav";
@@ -42,7 +42,10 @@ pub struct Outcome {
 
 impl Row {
     /// Three files, one after the other; everything quick.
-    pub fn new(name: impl Into<String>, rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        rule: impl FnMut(&StubRequest<'_>, &mut StubRecords) -> Act + Send + 'static,
+    ) -> Self {
         Self {
             name: name.into(),
             rule: Box::new(rule),
@@ -165,7 +168,7 @@ impl Outcome {
         assert!([0, 1, 3].contains(&ran.code), "{ran:?}");
         assert!(!ran.stderr.contains("an internal error") && !ran.stderr.contains("panicked"), "{ran:?}");
         assert!(!format!("{ran:?}").contains(KEY), "the key is told: {ran:?}");
-        assert!(self.stub.book().most_of_a_token() <= 1, "paid twice: {ran:?}");
+        assert!(self.stub.records().most_of_a_token() <= 1, "paid twice: {ran:?}");
         let known: Vec<&String> = self.jobs.keys().collect();
         assert_eq!(known, files.iter().collect::<Vec<_>>(), "something is lost");
         let written = self.jobs.values().filter(|job| job["stage"] == "written").count();
@@ -200,8 +203,8 @@ impl Outcome {
         } else {
             self.tell_jobs(told);
         }
-        let book = self.stub.book();
-        let accepted: Vec<String> = book.accepted().iter().map(|(file, n)| format!("{file} {n}")).collect();
+        let records = self.stub.records();
+        let accepted: Vec<String> = records.accepted().iter().map(|(file, n)| format!("{file} {n}")).collect();
         if accepted.len() <= 3 && !is_outage {
             writeln!(told, "  creates accepted: {}", accepted.join(", ")).unwrap();
         }
@@ -232,7 +235,7 @@ impl Outcome {
 
     /// How long after the n-th request to an endpoint the next one came, in seconds.
     pub fn gap(&self, endpoint: Endpoint, n: usize) -> f64 {
-        let moments = self.stub.book().moments(endpoint);
+        let moments = self.stub.records().moments(endpoint);
         moments[n + 1].duration_since(moments[n]).as_secs_f64()
     }
 }

@@ -1,4 +1,4 @@
-//! `Retry-After` in its forms, and services that let us wait.
+//! `Retry-After` in its forms, and services that answer late.
 
 use crate::protocol::faults::row::{Outcome, Row, run};
 use crate::support::scripted::{Step, http};
@@ -6,9 +6,9 @@ use crate::support::stub::{Act, Endpoint, JSON, refusal_with};
 use std::time::{Duration, SystemTime};
 
 fn asks(endpoint: Endpoint, status: u16, what: &str, value: impl Fn() -> String + Send + 'static) -> Row {
-    Row::new(format!("{status} to the first {endpoint:?}, Retry-After: {what}"), move |asked, _| {
+    Row::new(format!("{status} to the first {endpoint:?}, Retry-After: {what}"), move |request, _| {
         let header = format!("retry-after: {}\r\n", value());
-        let is_it = asked.endpoint == endpoint && asked.before == 0;
+        let is_it = request.endpoint == endpoint && request.before == 0;
         if is_it { Act::Say(refusal_with(status, &header, "slower")) } else { Act::Well }
     })
 }
@@ -45,8 +45,8 @@ fn retry_after_is_obeyed_where_it_makes_sense() {
 #[test]
 fn whoever_is_asked_to_wait_for_long_leaves_in_time() {
     // A job that met it itself would wait for an hour, in the next pass too.
-    let row = Row::new("429 to every list, Retry-After: 3600", |asked, _| {
-        let is_it = asked.endpoint == Endpoint::List;
+    let row = Row::new("429 to every list, Retry-After: 3600", |request, _| {
+        let is_it = request.endpoint == Endpoint::List;
         if is_it { Act::Say(refusal_with(429, "retry-after: 3600\r\n", "slower")) } else { Act::Well }
     });
     insta::assert_snapshot!("faults_an_hour", run(vec![row.outage()]));
@@ -55,13 +55,13 @@ fn whoever_is_asked_to_wait_for_long_leaves_in_time() {
 #[test]
 fn a_service_that_hangs_is_not_waited_for_for_ever() {
     let hangs = |endpoint| {
-        let row = Row::new(format!("the first {endpoint:?} hangs"), move |asked, _| {
-            if asked.endpoint == endpoint && asked.before == 0 { Act::Say(Step::Hang) } else { Act::Well }
+        let row = Row::new(format!("the first {endpoint:?} hangs"), move |request, _| {
+            if request.endpoint == endpoint && request.before == 0 { Act::Say(Step::Hang) } else { Act::Well }
         });
         row.timeout("700ms")
     };
-    let accepted = Row::new("the first Create hangs when it was accepted", |asked, _| {
-        let is_it = asked.endpoint == Endpoint::Create && asked.before == 0;
+    let accepted = Row::new("the first Create hangs when it was accepted", |request, _| {
+        let is_it = request.endpoint == Endpoint::Create && request.before == 0;
         if is_it { Act::After(Step::Hang) } else { Act::Well }
     });
     let always = Row::new("everything hangs", |_, _| Act::Say(Step::Hang)).outage().timeout("200ms");
@@ -74,9 +74,9 @@ fn a_service_that_hangs_is_not_waited_for_for_ever() {
 #[test]
 fn a_slow_body_is_read_as_long_as_it_comes() {
     let slow = |name: &str, endpoint, pause| {
-        let row = Row::new(name, move |asked, _| {
+        let row = Row::new(name, move |request, _| {
             let answer = http(500, JSON, r#"{"message":"slow","request_id":"G-slow"}"#);
-            let is_it = asked.endpoint == endpoint && asked.before == 0;
+            let is_it = request.endpoint == endpoint && request.before == 0;
             if is_it { Act::After(Step::Drip(answer, Duration::from_millis(pause))) } else { Act::Well }
         });
         row.timeout("1500ms")

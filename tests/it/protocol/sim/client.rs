@@ -1,6 +1,6 @@
-//! The scripted client: one life's connection to the service.
+//! The simulated client: one process's connection to the service.
 
-use crate::protocol::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
+use crate::protocol::sim::service::{CreateFate, End, Fate, LOST, Record, SimService, fault};
 use crate::protocol::sim::world::World;
 use futures_util::StreamExt;
 use scribed::client::contract::{
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub struct Scripted {
     world: Arc<World>,
-    service: Arc<Service>,
+    service: Arc<SimService>,
     life: u32,
     identity: Identity,
     heard: Mutex<Option<Timestamp>>,

@@ -1,5 +1,5 @@
-//! Time as the simulation wants it: tokio's, which jumps ahead when nothing moves, plus what a machine
-//! sleeps and what somebody does to its wall clock.
+//! The time of the simulation: tokio's, which jumps ahead when nothing runs, plus the suspension of the machine and
+//! changes of its wall clock.
 
 use scribed::clock::{Clock, Uptime};
 use scribed::domain::names::Timestamp;

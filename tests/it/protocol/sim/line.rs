@@ -1,6 +1,6 @@
-//! The law of the line: among the jobs that fit into what is left of a budget, the first in line reserves first,
-//! however many uploads run side by side. It knows what a job that may reserve left behind it when it was claimed,
-//! and cries out when what it takes is then missing to one of those.
+//! Checks the order of reservations: among the jobs that fit into the rest of a budget, the first in the order reserves
+//! first, however many uploads run at once. When a job is claimed, the check records the jobs that may reserve before
+//! it, and fails if its reservation then leaves too little for one of them.
 
 use scribed::domain::budget::BudgetLimit;
 use scribed::domain::charge::Charge;

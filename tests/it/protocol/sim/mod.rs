@@ -1,4 +1,4 @@
-//! What the simulation is made of.
+//! The parts of the simulation.
 
 pub mod client;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What would be wrong with another scribed: each mutation is a wrapper at a door, or a setting.
+//! Mutations of scribed that the simulation must detect: each is a wrapper around an interface, or a setting.
 
 use scribed::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListPage, RecordState,

@@ -1,4 +1,4 @@
-//! What a seed says: the files, the weather at the service, and what happens to the machine.
+//! What is derived from a seed: the files, the service's faults, and what happens to the machine.
 
 use fastrand::Rng;
 use std::time::Duration;

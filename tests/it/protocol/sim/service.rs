@@ -1,4 +1,4 @@
-//! The service: its ledger outlives the daemon, and is what the oracles believe.
+//! The simulated service: its records outlive the daemon, and the oracles rely on them.
 
 use crate::protocol::sim::clock::{SimClock, date};
 use crate::protocol::sim::plan::{LAG, ListOrder, Outage, TIME_OUT, Weather, between, secs};
@@ -92,14 +92,14 @@ pub struct Ledger {
     call_rng: Rng,
 }
 
-pub struct Service {
+pub struct SimService {
     ledger: Mutex<Ledger>,
     pub clock: Arc<SimClock>,
     /// There may be more calls to be made.
     pub calling: Notify,
 }
 
-impl Service {
+impl SimService {
     pub fn new(seed: u64, weather: Weather, calm: Duration, clock: Arc<SimClock>) -> Self {
         let mut ledger = Ledger {
             rng: Rng::with_seed(seed ^ 0x5e_ed00_5e4f),

@@ -1,4 +1,4 @@
-//! The queue on a disk that forgets, with a place to crash before and after every step.
+//! The queue on a disk that loses what was not synced, with a crash point before and after every step.
 
 use crate::protocol::sim::line::LineLaw;
 use crate::protocol::sim::world::{World, must_be_kept};

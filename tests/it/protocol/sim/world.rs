@@ -2,7 +2,7 @@
 
 use crate::protocol::sim::clock::SimClock;
 use crate::protocol::sim::plan::{Blow, FilePlan, Plan, What};
-use crate::protocol::sim::service::Service;
+use crate::protocol::sim::service::SimService;
 use fastrand::Rng;
 use scribed::clock::Clock;
 use scribed::domain::cron_line::CronLine;
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 pub struct World {
     pub clock: Arc<SimClock>,
-    pub service: Arc<Service>,
+    pub service: Arc<SimService>,
     pub crashed: Notify,
     /// When the jobs of `media` may be sent, and which they are.
     window: Option<(Windows, BTreeSet<JobTag>)>,
@@ -39,7 +39,7 @@ struct State {
 impl World {
     pub fn new(seed: u64, plan: &Plan) -> Self {
         let clock = Arc::new(SimClock::new());
-        let service = Service::new(seed, plan.weather.clone(), plan.calm, Arc::clone(&clock));
+        let service = SimService::new(seed, plan.weather.clone(), plan.calm, Arc::clone(&clock));
         let state = State {
             disk: MemoryDisk::default(),
             life: 0,

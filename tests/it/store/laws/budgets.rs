@@ -1,4 +1,4 @@
-//! Reservations and what was spent.
+//! Laws of reservations and charges.
 
 use super::claims::arranged;
 use super::*;

@@ -1,4 +1,4 @@
-//! Leases, commits and whose turn it is.
+//! Laws of leases, commits and the order of jobs.
 
 use super::*;
 use std::collections::BTreeSet;

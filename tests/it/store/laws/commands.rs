@@ -1,4 +1,4 @@
-//! What people's commands change.
+//! Laws of people's commands.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Admission.
+//! Laws of admission.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What every store promises, each law once, upheld by every store. After each law the store is opened
-//! again and has to tell the same.
+//! The laws of every store, each checked with every store. After each law the store is opened again and must return the
+//! same.
 
 mod budgets;
 mod claims;

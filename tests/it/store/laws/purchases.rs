@@ -1,4 +1,4 @@
-//! What was bought, who buys, and suspicion.
+//! Laws of purchases, leaders and suspect stores.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is read.
+//! Laws of queries.
 
 use super::*;
 

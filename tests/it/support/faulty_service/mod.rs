@@ -26,7 +26,7 @@ use scribed::store::params::ParamFiles;
 use scribed::store::sled;
 use scribed::web::receiver::{self, CallbackListener};
 use scribed::wire::params::CallbackMethod;
-use service::{Books, Service};
+use service::{FaultyService, RequestCounts};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub struct Row {
     pub name: &'static str,
     pub jobs: usize,
     pub counts: JobCounts,
-    pub books: Books,
+    pub requests: RequestCounts,
     /// The number of outputs beside the files.
     pub outputs: usize,
     /// The time that it took by the fast clock.
@@ -96,26 +96,26 @@ impl Row {
     pub fn assert_laws(&self) {
         let (name, jobs) = (self.name, self.jobs);
         assert_eq!((self.done(), self.outputs), (jobs as u64, jobs), "{name}: {:?}", self.counts);
-        assert_eq!(self.books.created(), (1, 1), "{name}: {:?}", self.books.good);
-        assert_eq!(self.books.most_of_a_token(), 1, "{name}: {:?}", self.books.tokens);
+        assert_eq!(self.requests.created(), (1, 1), "{name}: {:?}", self.requests.good);
+        assert_eq!(self.requests.most_of_a_token(), 1, "{name}: {:?}", self.requests.tokens);
     }
 
     /// Returns the row as a line of the table.
     pub fn line(&self) -> String {
-        let (books, jobs) = (&self.books, self.jobs as f64);
-        let (fewest, most) = books.created();
+        let (requests, jobs) = (&self.requests, self.jobs as f64);
+        let (fewest, most) = requests.created();
         let created = if fewest == most { most.to_string() } else { format!("{fewest}–{most}") };
         format!(
             "{:40} {:>7} {created:>8} {:>9.2} {:>7.2} {:>6} {:>6} {:>10} {:>9} {:>8} {:>8.1}",
             self.name,
             self.done(),
-            books.requests as f64 / jobs,
-            books.reads as f64 / jobs,
-            books.lists,
-            books.throttled,
-            books.throttled_after,
-            books.uploads.saturating_sub(self.jobs as u64),
-            books.creates.saturating_sub(self.jobs as u64),
+            requests.all as f64 / jobs,
+            requests.reads as f64 / jobs,
+            requests.lists,
+            requests.throttled,
+            requests.throttled_after,
+            requests.uploads.saturating_sub(self.jobs as u64),
+            requests.creates.saturating_sub(self.jobs as u64),
             self.took.as_secs_f64() / 60.0
         )
     }
@@ -147,29 +147,36 @@ pub async fn row(faults: &Faults, jobs: usize, running: usize) -> Row {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir.path().join("inbox"), jobs);
     let clock = Arc::new(Fast::new());
-    let service = Service::start(faults, Arc::clone(&clock), running).await;
+    let service = FaultyService::start(faults, Arc::clone(&clock), running).await;
     let config = config(dir.path(), &service.url(), running);
-    let house = House::open(&config, &clock, faults.calls).await;
+    let tested = TestedQueue::open(&config, &clock, faults.calls).await;
     let stop = CancellationToken::new();
     let run = {
-        let (engine, stop) = (Arc::clone(&house.engine), stop.clone());
+        let (engine, stop) = (Arc::clone(&tested.engine), stop.clone());
         tokio::spawn(async move { engine.run(Until::Stopped, &stop).await.map(drop) })
     };
     let calls = tokio::spawn(service.caller());
-    let counts = house.see_to_the_end(jobs).await;
+    let counts = tested.see_to_the_end(jobs).await;
     stop.cancel();
     run.await.unwrap().unwrap();
     calls.abort();
-    if let Some(receiving) = house.receiving {
+    if let Some(receiving) = tested.receiving {
         receiving.shutdown().await;
     }
     let outputs = std::fs::read_dir(dir.path().join("inbox"))
         .unwrap()
         .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(".en.txt")));
-    Row { name: faults.name, jobs, counts, books: service.books(), outputs: outputs.count(), took: clock.passed() }
+    Row {
+        name: faults.name,
+        jobs,
+        counts,
+        requests: service.requests(),
+        outputs: outputs.count(),
+        took: clock.passed(),
+    }
 }
 
-struct House {
+struct TestedQueue {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -177,7 +184,7 @@ struct House {
     receiving: Option<CallbackListener>,
 }
 
-impl House {
+impl TestedQueue {
     async fn open(config: &Config, fast: &Arc<Fast>, calls: bool) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::<Fast>::clone(fast)));
         let store: Arc<dyn Store> = Arc::new(sled::open(&config.state).unwrap());

@@ -1,4 +1,4 @@
-//! The service of a row, and its record of what it really accepted.
+//! The service of a row, and its counts of what was requested and accepted.
 
 use super::super::scripted::{Scripted, Seen, Step, http};
 use super::Fast;
@@ -13,8 +13,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// The counts of what was requested and accepted.
 #[derive(Debug, Clone, Default)]
-pub struct Books {
-    pub requests: u64,
+pub struct RequestCounts {
+    pub all: u64,
     pub uploads: u64,
     pub creates: u64,
     pub reads: u64,
@@ -28,7 +28,7 @@ pub struct Books {
     pub tokens: BTreeMap<String, u32>,
 }
 
-impl Books {
+impl RequestCounts {
     /// Returns the smallest and the largest number of good transcriptions of a file.
     pub fn created(&self) -> (u32, u32) {
         let of = |all: Option<&u32>| all.copied().unwrap_or(0);
@@ -65,19 +65,19 @@ struct State {
     records: Vec<Record>,
     by_id: HashMap<String, usize>,
     calls: Vec<Call>,
-    books: Books,
+    requests: RequestCounts,
     numbers: u64,
 }
 
 /// A running service; it stops when dropped.
-pub struct Service {
+pub struct FaultyService {
     scripted: Scripted,
     state: Arc<Mutex<State>>,
     clock: Arc<Fast>,
     forges: bool,
 }
 
-impl Service {
+impl FaultyService {
     pub async fn start(faults: &Faults, clock: Arc<Fast>, running: usize) -> Self {
         let state = State {
             faults: faults.clone(),
@@ -89,7 +89,7 @@ impl Service {
             records: Vec::new(),
             by_id: HashMap::new(),
             calls: Vec::new(),
-            books: Books::default(),
+            requests: RequestCounts::default(),
             numbers: 0,
         };
         let state = Arc::new(Mutex::new(state));
@@ -102,8 +102,8 @@ impl Service {
         self.scripted.url()
     }
 
-    pub fn books(&self) -> Books {
-        lock(&self.state).books.clone()
+    pub fn requests(&self) -> RequestCounts {
+        lock(&self.state).requests.clone()
     }
 
     /// Makes the callbacks that are due, without end.
@@ -144,14 +144,14 @@ fn file_name(seen: &Seen) -> String {
 
 impl State {
     fn answer(&mut self, seen: &Seen) -> Step {
-        self.books.requests += 1;
+        self.requests.all += 1;
         let line = seen.line().to_owned();
         let (method, path) = line.split_once(' ').unwrap();
         let counted = match (method, path) {
-            ("POST", "/v2/upload") => &mut self.books.uploads,
-            ("POST", _) => &mut self.books.creates,
-            ("GET", path) if path.starts_with("/v2/pre-recorded/") => &mut self.books.reads,
-            _ => &mut self.books.lists,
+            ("POST", "/v2/upload") => &mut self.requests.uploads,
+            ("POST", _) => &mut self.requests.creates,
+            ("GET", path) if path.starts_with("/v2/pre-recorded/") => &mut self.requests.reads,
+            _ => &mut self.requests.lists,
         };
         *counted += 1;
         let now = self.clock.now();
@@ -204,10 +204,10 @@ impl State {
 
     fn refuse(&mut self, status: u16, headers: &str) -> Step {
         if status == 429 {
-            self.books.throttled += 1;
+            self.requests.throttled += 1;
             // By then the client should have learned the limit.
-            let accepted = self.books.good.len();
-            self.books.throttled_after += u64::from(accepted * 2 > self.uploads.len().max(20));
+            let accepted = self.requests.good.len();
+            self.requests.throttled_after += u64::from(accepted * 2 > self.uploads.len().max(20));
         }
         let body = json!({ "request_id": "G-1", "statusCode": status, "message": "not now" });
         Step::Answer(http(status, &self.head(&format!("{JSON}{headers}")), &body.to_string()))
@@ -257,9 +257,9 @@ impl State {
         let upload = body["audio_url"].as_str().unwrap().rsplit('/').next().unwrap();
         let file = self.uploads[upload].clone();
         let dies = self.chance(self.faults.dies);
-        *self.books.good.entry(file.clone()).or_default() += u32::from(!dies);
+        *self.requests.good.entry(file.clone()).or_default() += u32::from(!dies);
         let token = body["custom_metadata"]["scribed"].as_str().unwrap().to_owned();
-        *self.books.tokens.entry(token).or_default() += 1;
+        *self.requests.tokens.entry(token).or_default() += 1;
         let ends = now.saturating_add(Duration::from_millis(self.rng.u64(5_000..15_000)));
         if let Some(url) = body["callback_config"]["url"].as_str() {
             self.call(url, now, ends);
