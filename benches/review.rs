@@ -17,7 +17,7 @@ use scribed::domain::review::{ReviewCheck, ReviewWarning};
 use scribed::domain::transcript::{Transcript, Utterance, Word};
 use scribed::media::mixed_sound::{MixedSound, SoundPart};
 use scribed::media::speech::{FoundSpeech, SpeechSearch, find_speech};
-use scribed::review::{Heard, Thresholds, TimeSpan, review};
+use scribed::review::{ReviewInput, Thresholds, TimeSpan, review};
 use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::server::recognition::recogniser::Recogniser;
 use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
@@ -231,7 +231,7 @@ fn put_together(recordings: &[Recorded], random: &mut fastrand::Rng, half: usize
 fn warnings(recorded: &Recorded, transcript: &Transcript, options: &Options) -> Vec<ReviewWarning> {
     let requested = ["en".to_owned()];
     let length = Some(recorded.samples.len() as f64 / RATE as f64);
-    let heard = Heard { transcript, requested: &requested, length, speech: Some(&recorded.speech.spans) };
+    let heard = ReviewInput { transcript, requested: &requested, length, speech: Some(&recorded.speech.spans) };
     review(&heard, &options.thresholds)
 }
 

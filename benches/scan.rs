@@ -136,12 +136,12 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
         let (source, disk) = (Arc::new(config.sources[0].clone()), Disk::detect(&config.sources[0].folder)?);
         let (to, mut found) = tokio::sync::mpsc::channel(4);
         let whole = TraverseTarget::Whole { behind: None };
-        let walker = tokio::task::spawn_blocking(move || traverse(&source, &disk.into(), &whole, None, &to));
+        let traversal = tokio::task::spawn_blocking(move || traverse(&source, &disk.into(), &whole, None, &to));
         let mut seen = 0;
         while let Some(portion) = found.recv().await {
             seen += portion.iter().filter(|seen| matches!(seen, TraversedItem::File(..))).count();
         }
-        walker.await?;
+        traversal.await?;
         assert_eq!(seen, count);
         meter.say(0)?;
         return Ok(());

@@ -139,14 +139,14 @@ impl Walk {
 
     async fn turn(&mut self) {
         let begin = Instant::now();
-        let walkers: Vec<_> = self
+        let workers: Vec<_> = self
             .claimed
             .iter()
             .map(|claimed| tokio::spawn(walk(Arc::clone(&self.store), claimed.clone(), begin)))
             .collect();
         let mut done = 0;
-        for (walker, claimed) in walkers.into_iter().zip(&mut self.claimed) {
-            let (steps, lease) = walker.await.unwrap();
+        for (worker, claimed) in workers.into_iter().zip(&mut self.claimed) {
+            let (steps, lease) = worker.await.unwrap();
             done += steps;
             claimed.lease = lease;
         }
@@ -305,10 +305,11 @@ fn stamp(n: u64) -> Stamp {
 fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
-    let order = PurchaseKey { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
+    let purchase_key =
+        PurchaseKey { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
     let audio = AudioAmount { millis: 3_600_000, channels: 1, billed: None };
     let intent = Intent {
-        token: Token::new(&order, job.key.tag(), 0),
+        token: Token::new(&purchase_key, job.key.tag(), 0),
         origin: "https://stt.example.org".into(),
         key: "0123456789abcdef".into(),
         service_date: Some(NOW),
@@ -321,8 +322,8 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     });
     let way = [
         JobEvent::Settled,
-        JobEvent::Probed { params, content: None, making: None },
-        JobEvent::Uploaded { order, audio, upload, sent: None },
+        JobEvent::Probed { params, content: None, request_record: None },
+        JobEvent::Uploaded { purchase_key, audio, upload, sent: None },
         JobEvent::Intended { intent },
         JobEvent::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
         JobEvent::Fetched { audio },

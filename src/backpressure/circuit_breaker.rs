@@ -62,7 +62,7 @@ impl CircuitBreaker {
     /// Applies a changed configuration. Questions to a person count as answered. The next trial of an outage may be
     /// sent at once, unless the service named a time itself. For another client (a new key or address) everything
     /// starts from the beginning, except that creates still go one at a time while one is unknown.
-    pub fn configured_anew(&mut self, policy: RetryPolicy, is_same_client: bool) {
+    pub fn reconfigure(&mut self, policy: RetryPolicy, is_same_client: bool) {
         self.policy = policy;
         (self.refusals, self.refusal) = (0, None);
         let is_throttled = |open: &&mut OpenCircuit| matches!(open.fault.kind, FaultKind::Throttled { .. });
@@ -219,16 +219,16 @@ mod tests {
         let policy = RetryPolicy { attempts: 5, first: Duration::from_secs(4), max: Duration::from_secs(60) };
         let mut barred = breaker();
         barred.failed(&fault(FaultKind::Barred { status: 401 }), at(1), 1.0);
-        barred.configured_anew(policy, true);
+        barred.reconfigure(policy, true);
         assert_eq!(barred.state(at(1)), CircuitState::HalfOpen);
         let mut throttled = breaker();
         throttled.failed(&fault(FaultKind::Throttled { retry_after_ms: Some(50_000) }), at(1), 1.0);
-        throttled.configured_anew(policy, true);
+        throttled.reconfigure(policy, true);
         assert_eq!(throttled.state(at(2)), CircuitState::Open(at(51)));
         let mut unknown = breaker();
         unknown.failed(&fault(FaultKind::Unknown), at(1), 1.0);
         unknown.failed(&fault(FaultKind::Unreachable), at(1), 1.0);
-        unknown.configured_anew(policy, false);
+        unknown.reconfigure(policy, false);
         assert!(
             unknown.state(at(1)) == CircuitState::Closed && unknown.is_careful(),
             "of another client nothing is known"

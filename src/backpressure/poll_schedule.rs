@@ -250,45 +250,45 @@ mod tests {
 
     #[test]
     fn the_first_look_comes_when_such_audio_usually_is_done_and_before_that_at_once() {
-        let asking = PollSchedule::new(1);
-        assert_eq!(asking.accepted(JobId(0), MINUTE, 0, &POLL), POLL.min);
+        let schedule = PollSchedule::new(1);
+        assert_eq!(schedule.accepted(JobId(0), MINUTE, 0, &POLL), POLL.min);
         for job in 0..20 {
-            asking.accepted(JobId(job), MINUTE, 0, &POLL);
-            asking.ended(JobId(job), MINUTE, secs(30), false);
+            schedule.accepted(JobId(job), MINUTE, 0, &POLL);
+            schedule.ended(JobId(job), MINUTE, secs(30), false);
         }
-        let first = asking.accepted(JobId(99), MINUTE, 0, &POLL);
+        let first = schedule.accepted(JobId(99), MINUTE, 0, &POLL);
         assert!((secs(29)..=secs(31)).contains(&first), "{first:?}");
-        let next = asking.pending(JobId(99), &POLL, secs(31));
+        let next = schedule.pending(JobId(99), &POLL, secs(31));
         assert!((secs(2)..=secs(4)).contains(&next), "a tenth of its age: {next:?}");
     }
 
     #[test]
     fn callbacks_that_come_make_looks_rarer_and_those_that_stay_away_undo_that() {
-        let asking = PollSchedule::new(1);
+        let schedule = PollSchedule::new(1);
         let end = |job: u64, called: bool| {
-            asking.accepted(JobId(job), MINUTE, 0, &POLL);
+            schedule.accepted(JobId(job), MINUTE, 0, &POLL);
             if called {
-                asking.hinted(JobId(job), Timestamp(0));
+                schedule.hinted(JobId(job), Timestamp(0));
             }
-            asking.ended(JobId(job), MINUTE, secs(30), true);
+            schedule.ended(JobId(job), MINUTE, secs(30), true);
         };
         (0..6).for_each(|job| end(job, true));
-        assert!(asking.callbacks_work());
-        let net = asking.accepted(JobId(99), MINUTE, 0, &POLL);
+        assert!(schedule.callbacks_work());
+        let net = schedule.accepted(JobId(99), MINUTE, 0, &POLL);
         assert!(net >= secs(100), "{net:?}");
         end(10, false);
-        asking.hinted_late(JobId(10));
-        assert!(asking.callbacks_work(), "it was only slower than the question");
+        schedule.hinted_late(JobId(10));
+        assert!(schedule.callbacks_work(), "it was only slower than the question");
         (11..14).for_each(|job| end(job, false));
-        assert!(!asking.callbacks_work());
+        assert!(!schedule.callbacks_work());
     }
 
     #[test]
     fn hints_for_one_job_bring_ever_fewer_looks() {
-        let asking = PollSchedule::new(1);
+        let schedule = PollSchedule::new(1);
         let mut looks = std::collections::BTreeSet::new();
         for millis in 0..600_000 {
-            let at = asking.hinted(JobId(1), Timestamp(millis));
+            let at = schedule.hinted(JobId(1), Timestamp(millis));
             looks.insert(at);
         }
         assert!(looks.len() < 20, "{looks:?}");

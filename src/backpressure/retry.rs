@@ -99,12 +99,17 @@ mod tests {
         within: Duration::from_secs(10),
     };
 
-    async fn run(clock: &Slept, tries: RequestRetries, verdict: Retryability, good_at: u32) -> (u32, Result<(), u32>) {
+    async fn run(
+        clock: &Slept,
+        tries: RequestRetries,
+        retryability: Retryability,
+        good_at: u32,
+    ) -> (u32, Result<(), u32>) {
         let done = Cell::new(0);
         let result = retry(
             clock,
             tries,
-            |_: &u32| verdict,
+            |_: &u32| retryability,
             |_| {},
             || async {
                 done.set(done.get() + 1);

@@ -151,10 +151,10 @@ impl ServiceGate {
 
     /// Applies a changed configuration. `agreed`: the limits, if they have changed. For another client (a new key or
     /// address), what was learned about outages is forgotten.
-    pub fn configured_anew(&self, policy: RetryPolicy, agreed: Option<AtOnce>, is_same_client: bool) {
+    pub fn reconfigure(&self, policy: RetryPolicy, agreed: Option<AtOnce>, is_same_client: bool) {
         let mut state = self.state();
         state.policy = policy;
-        state.breaker.configured_anew(policy, is_same_client);
+        state.breaker.reconfigure(policy, is_same_client);
         if let Some(agreed) = agreed {
             state.limits = Limits::new(agreed);
         }

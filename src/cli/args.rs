@@ -240,7 +240,7 @@ pub enum ListArg {
 pub struct ServeArgs {
     /// A command to carry out instead of serving
     #[command(subcommand)]
-    pub order: Option<ServeCommand>,
+    pub command: Option<ServeCommand>,
 }
 
 /// Orders to the service's records; it need not be stopped for them.
@@ -559,7 +559,7 @@ pub struct CostArgs {
 pub struct CaptionsArgs {
     /// What to do with the files
     #[command(subcommand)]
-    pub order: CaptionsCommand,
+    pub command: CaptionsCommand,
 }
 
 /// What is done with caption files. No queue and no service is used.

@@ -44,7 +44,7 @@ fn advice_can_be_typed(text: &str, problem: &Problem, env: &dyn Fn(&str) -> Opti
     let is_here = |left: &&Problem| {
         left.span.as_ref().is_some_and(|at| at.start < span.start + typed.len() && at.end > span.start)
     };
-    // A file with a second mistake in the same line is mended in two steps.
+    // A file with a second mistake in the same line is fixed in two steps.
     let same: Vec<&Problem> = left.list().iter().filter(is_here).filter(|left| left.what == problem.what).collect();
     assert!(same.is_empty(), "{text}\nadvised: {}\n{changed}\n{left}", problem.fix);
     if text.lines().count() <= 4 {

@@ -28,12 +28,12 @@ pub struct Comparison {
 struct Entry {
     created: Option<Timestamp>,
     token: Token,
-    standing: Standing,
+    matched: RecordMatch,
 }
 
 /// What the queue knows of a record. A later variant says more than an earlier one and replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum RecordMatch {
     Unknown,
     /// A job has a recording with the same content.
     Alike(ComparedJob),
@@ -134,13 +134,13 @@ impl Comparison {
         }
         self.by_tag.entry(token.job).or_default().push(id.clone());
         self.by_content.entry(token.content).or_default().push(id.clone());
-        self.records.insert(id, Entry { created, token, standing: Standing::Unknown });
+        self.records.insert(id, Entry { created, token, matched: RecordMatch::Unknown });
     }
 
     /// Adds a job of the queue. Jobs of other services are ignored.
     pub fn job(&mut self, job: &Job) {
-        let order = job.stage.purchase_key();
-        if order.is_some_and(|order| order.service != self.service) {
+        let purchase_key = job.stage.purchase_key();
+        if purchase_key.is_some_and(|purchase_key| purchase_key.service != self.service) {
             return;
         }
         let transcription = job.stage.transcription().filter(|id| !id.is_accepted());
@@ -150,19 +150,21 @@ impl Comparison {
         for id in job.tags().filter_map(|tag| self.by_tag.get(&tag)).flatten() {
             if let Some(entry) = self.records.get_mut(id) {
                 let gone_on = transcription.is_some()
-                    || entry.token.round < job.round
-                    || order.is_some_and(|order| entry.token.purchase_key(&self.service) != *order);
-                entry.raise(if gone_on { Standing::Earlier } else { Standing::Awaited(ComparedJob::of(job)) });
+                    || entry.token.purchase_number < job.purchase_number
+                    || purchase_key
+                        .is_some_and(|purchase_key| entry.token.purchase_key(&self.service) != *purchase_key);
+                entry.raise(if gone_on { RecordMatch::Earlier } else { RecordMatch::Awaited(ComparedJob::of(job)) });
             }
         }
-        for id in order.and_then(|order| self.by_content.get(&order.content)).into_iter().flatten() {
+        for id in purchase_key.and_then(|purchase_key| self.by_content.get(&purchase_key.content)).into_iter().flatten()
+        {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.raise(Standing::Alike(ComparedJob::of(job)));
+                entry.raise(RecordMatch::Alike(ComparedJob::of(job)));
             }
         }
         let Some(transcription) = transcription else { return };
         if let Some(entry) = self.records.get_mut(transcription) {
-            entry.raise(Standing::Known);
+            entry.raise(RecordMatch::Known);
         } else if self.should_be_listed(job) {
             let (stage, transcription) = (job.stage.kind(), transcription.clone());
             self.missing.push(Missing { whose: ComparedJob::of(job), stage, transcription });
@@ -173,12 +175,12 @@ impl Comparison {
     fn forgotten(&mut self, job: &Job) {
         for id in job.tags().filter_map(|tag| self.by_tag.get(&tag)).flatten() {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.raise(Standing::Earlier);
+                entry.raise(RecordMatch::Earlier);
             }
         }
         for id in job.charges.iter().filter_map(|charge| charge.transcription.as_ref()) {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.raise(Standing::Known);
+                entry.raise(RecordMatch::Known);
             }
         }
     }
@@ -205,18 +207,18 @@ impl Comparison {
             doubles: doubles(&self.records),
         };
         for (id, entry) in self.records {
-            let (whose, is_own) = match entry.standing {
-                Standing::Known => {
+            let (whose, is_own) = match entry.matched {
+                RecordMatch::Known => {
                     report.known += 1;
                     continue;
                 }
-                Standing::Earlier => {
+                RecordMatch::Earlier => {
                     report.earlier += 1;
                     continue;
                 }
-                Standing::Unknown => (None, false),
-                Standing::Alike(whose) => (Some(whose), false),
-                Standing::Awaited(whose) => (Some(whose), true),
+                RecordMatch::Unknown => (None, false),
+                RecordMatch::Alike(whose) => (Some(whose), false),
+                RecordMatch::Awaited(whose) => (Some(whose), true),
             };
             report.strays.push(Stray { id, created: entry.created, content: entry.token.content, job: whose, is_own });
         }
@@ -227,9 +229,9 @@ impl Comparison {
 }
 
 impl Entry {
-    fn raise(&mut self, standing: Standing) {
-        if standing > self.standing {
-            self.standing = standing;
+    fn raise(&mut self, matched: RecordMatch) {
+        if matched > self.matched {
+            self.matched = matched;
         }
     }
 }
@@ -246,7 +248,7 @@ fn doubles(records: &HashMap<TranscriptionId, Entry>) -> Vec<Double> {
 
 fn double(mut records: Vec<(&TranscriptionId, &Entry)>) -> Double {
     // A record that a job has comes first, then the oldest. A record without a date is never taken to be older.
-    let is_known = |entry: &Entry| entry.standing == Standing::Known;
+    let is_known = |entry: &Entry| entry.matched == RecordMatch::Known;
     records.sort_by_key(|(id, entry)| (!is_known(entry), entry.created.is_none(), entry.created, (*id).clone()));
     let (kept, others) = (records[0], &records[1..]);
     let oldest = records.iter().filter_map(|(_, entry)| entry.created).min();
@@ -271,7 +273,7 @@ mod tests {
         Comparison::new(ServiceName::new("s"), NOW, Duration::from_secs(10), Duration::from_secs(900))
     }
 
-    fn order(content: &str) -> PurchaseKey {
+    fn purchase_key(content: &str) -> PurchaseKey {
         PurchaseKey { service: ServiceName::new("s"), content: Hash::of(content.as_bytes()), params: Hash::of(b"p") }
     }
 
@@ -283,11 +285,11 @@ mod tests {
 
     fn written(id: u64, path: &str, transcription: &str) -> Job {
         let (transcription, audio) = (TranscriptionId::new(transcription), AudioAmount::default());
-        Job { stage: Stage::Written { order: order(path), transcription, audio }, ..found(id, path) }
+        Job { stage: Stage::Written { purchase_key: purchase_key(path), transcription, audio }, ..found(id, path) }
     }
 
-    fn listed(id: &str, path: &str, round: u32, created: i64) -> ListItem {
-        let token = Token::new(&order(path), found(0, path).key.tag(), round);
+    fn listed(id: &str, path: &str, purchase_number: u32, created: i64) -> ListItem {
+        let token = Token::new(&purchase_key(path), found(0, path).key.tag(), purchase_number);
         ListItem {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),
@@ -326,7 +328,7 @@ mod tests {
         comparison.record(listed("new", "c", 1, 2));
         comparison.job(&found(1, "a"));
         comparison.job(&written(2, "b", "lost"));
-        comparison.job(&Job { round: 1, ..written(3, "c", "new") });
+        comparison.job(&Job { purchase_number: 1, ..written(3, "c", "new") });
         comparison.job(&Job { since: Timestamp(999_000), ..written(4, "d", "too young") });
         comparison.job(&Job { since: Timestamp(1), ..written(5, "e", "too old") });
         let report = comparison.close();
@@ -342,7 +344,7 @@ mod tests {
         comparison.record(listed("t", "a", 0, 1));
         let mut job = written(7, "b", "other");
         job.stage = Stage::Written {
-            order: order("a"),
+            purchase_key: purchase_key("a"),
             transcription: TranscriptionId::new("other"),
             audio: AudioAmount::default(),
         };

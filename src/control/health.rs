@@ -23,7 +23,7 @@ const LOOP_TIME_OUT: Duration = Duration::from_secs(10);
 /// Collects all facts.
 pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
     let facts = facts(handler, waiting(handler).await?).await?;
-    let pass = handler.running.as_ref().filter(|running| running.orders.is_none());
+    let pass = handler.running.as_ref().filter(|running| running.reload_commands.is_none());
     Ok(QueueFacts { process: process(handler).await, running_pass: pass.map(|running| running.since), ..facts })
 }
 

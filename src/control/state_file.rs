@@ -54,7 +54,8 @@ struct Line {
 
 #[derive(Serialize, Deserialize)]
 struct PurchaseRecord {
-    order: PurchaseKey,
+    #[serde(rename = "order")]
+    purchase_key: PurchaseKey,
     purchase: KnownPurchase,
 }
 
@@ -87,8 +88,8 @@ pub fn export(store: &QueueStore, params: &ParamFiles, to: &mut dyn Write) -> Re
             }
             StoredRow::Purchase(purchase) => {
                 counts.purchases += 1;
-                let (order, purchase) = *purchase;
-                ("purchase", json!(PurchaseRecord { order, purchase }))
+                let (purchase_key, purchase) = *purchase;
+                ("purchase", json!(PurchaseRecord { purchase_key, purchase }))
             }
             StoredRow::Pauses(pauses) => ("pauses", json!(pauses)),
         };
@@ -198,7 +199,7 @@ fn parse(record: &str, value: &Value, checked: &mut CheckedFile) -> Result<Optio
             let record = PurchaseRecord::deserialize(value).map_err(words)?;
             checked.counts.purchases += 1;
             let known = json!(record);
-            (known, StateRecord::Row(StoredRow::Purchase(Box::new((record.order, record.purchase)))))
+            (known, StateRecord::Row(StoredRow::Purchase(Box::new((record.purchase_key, record.purchase)))))
         }
         "pauses" => {
             let pauses = Pauses::deserialize(value).map_err(words)?;
@@ -295,25 +296,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, params) = (sled::open(dir.path()).unwrap(), ParamFiles::new(dir.path().join("params")));
         let hash = params.keep(br#"{"diarization":true}"#).unwrap();
-        for (number, (path, is_bought, round)) in (1..).zip(jobs) {
+        for (number, (path, is_bought, purchase_number)) in (1..).zip(jobs) {
             let key = JobKey {
                 source: SourceName::new("s"),
                 path: RelPath::new([path, number.to_string().as_bytes()].concat()),
             };
             let found = Job::found(JobId(number), key, Stamp::default(), Timestamp(5), Timestamp(6));
-            let job = Job { round: *round, acknowledged: is_bought.then_some(Timestamp(9)), ..found };
+            let job =
+                Job { purchase_number: *purchase_number, acknowledged: is_bought.then_some(Timestamp(9)), ..found };
             store.import_row(&StoredRow::Job(Box::new(job))).unwrap();
             if *is_bought {
-                let order = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(path), params: hash };
+                let purchase_key =
+                    PurchaseKey { service: ServiceName::new("x"), content: Hash::of(path), params: hash };
                 let transcription = TranscriptionId::new(format!("t-{number}"));
                 let bought = KnownPurchase {
                     transcription,
-                    round: *round,
+                    purchase_number: *purchase_number,
                     by: Some(JobId(number)),
                     origin: None,
                     sighted: None,
                 };
-                store.import_row(&StoredRow::Purchase(Box::new((order, bought)))).unwrap();
+                store.import_row(&StoredRow::Purchase(Box::new((purchase_key, bought)))).unwrap();
             }
         }
         (dir, store, params)

@@ -6,7 +6,7 @@ use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::model::{Callback, Config, Source};
-use crate::control::commands::reload::ReloadOrders;
+use crate::control::commands::reload::ReloadCommands;
 use crate::control::last_lists;
 use crate::control::plan::apply;
 use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
@@ -32,8 +32,8 @@ use crate::pipeline::engine::{Engine, EngineParts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::request::callback_address::CallbackAddresses;
 use crate::pipeline::stages::poison_guard::InProgress;
-use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::restore::Tools;
+use crate::pipeline::stages::write::write_guard::Writing;
 use crate::pipeline::windows;
 use crate::rooted_path::RootedPath;
 use crate::server::http::auth;
@@ -273,7 +273,7 @@ impl Daemon {
         let setup = &setup;
         let scans = scans.map(|(name, mount, lists)| async move {
             mount.claimed().await;
-            let admitted = || self.engines.nudge();
+            let admitted = || self.engines.wake();
             let (store, clock) = (&*self.store, &*self.clock);
             if let Some(lists) = lists {
                 let budgets = &*setup.budget_gate;
@@ -311,7 +311,7 @@ impl Daemon {
 
     /// Admits what a plan names, each file as it was planned, and nothing else.
     pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
-        let admitted = || self.engines.nudge();
+        let admitted = || self.engines.wake();
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
         let is_selected = |path: &RelPath| selects(&setup, path);
@@ -342,7 +342,7 @@ impl Daemon {
     }
 
     async fn watch_all(&self, setup: &Setup, since: Timestamp) -> Result<(), StoreError> {
-        let admitted = || self.engines.nudge();
+        let admitted = || self.engines.wake();
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let lists = setup.lists.iter().map(|lists| {
             let (store, clock) = (&*self.store, &*self.clock);
@@ -376,13 +376,13 @@ impl Daemon {
     /// Returns a job as it is shown: see [`BudgetGate::told`] and [`windows::told`].
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
-        let job = setup.budget_gate.told(&*self.store, job, self.clock.now()).await?;
-        Ok(windows::told(&setup.mounts, job, self.clock.moment()))
+        let job = setup.budget_gate.with_budget_fault(&*self.store, job, self.clock.now()).await?;
+        Ok(windows::with_window_fault(&setup.mounts, job, self.clock.moment()))
     }
 
     /// Returns the handler of the commands to this daemon, as it is configured now. `pid` is the process number.
-    /// `orders` takes commands to reload the configuration, if the daemon takes them.
-    pub fn handler(&self, pid: u32, orders: Option<ReloadOrders>) -> CommandHandler {
+    /// `reload_commands` takes commands to reload the configuration, if the daemon takes them.
+    pub fn handler(&self, pid: u32, reload_commands: Option<ReloadCommands>) -> CommandHandler {
         let ((since, started), setup) = (self.born, self.setup());
         CommandHandler {
             store: Arc::clone(&self.store),
@@ -398,7 +398,7 @@ impl Daemon {
                 engines: self.engines.clone(),
                 lists: setup.lists.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
-                orders,
+                reload_commands,
                 pid,
                 since,
                 started,
@@ -440,13 +440,13 @@ struct ReceiverSocket {
 struct Calls {
     /// The receiver's address on this machine.
     here: SocketAddr,
-    seals: AddressSeal,
+    address_seal: AddressSeal,
     callback: Callback,
 }
 
 impl ReceiverSocket {
     async fn open(config: &Config, callback: &Callback) -> Result<Self, DaemonError> {
-        let seals = seals(config)?;
+        let address_seal = address_seal(config)?;
         // The embedded service calls the receiver over plain HTTP, from this machine to itself.
         let open = |files| ListenerTls::open(files, PlainPeers::FromHere, SystemClock.now()).map(Arc::new);
         let tls = callback.tls.as_ref().map(open).transpose()?;
@@ -457,15 +457,15 @@ impl ReceiverSocket {
             here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
         tracing::debug!(address = %here, "scribed listens for callbacks");
-        Ok(Self { listener, tls, calls: Calls { here, seals, callback: callback.clone() } })
+        Ok(Self { listener, tls, calls: Calls { here, address_seal, callback: callback.clone() } })
     }
 
     fn start(self, engines: &Engines) -> CallbackListener {
-        let (engines, Calls { seals, callback, .. }) = (engines.clone(), self.calls);
+        let (engines, Calls { address_seal, callback, .. }) = (engines.clone(), self.calls);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let secured = self.tls.map(|tls| (tls, clock));
         let take: receiver::HintSink = Arc::new(move |hint| engines.hint(&hint));
-        receiver::start_secured(self.listener, secured, seals, callback.webhook, take)
+        receiver::start_secured(self.listener, secured, address_seal, callback.webhook, take)
     }
 }
 
@@ -475,13 +475,13 @@ impl Calls {
         let here = format!("http://{}", self.here);
         let here = || Url::parse(&here).unwrap_or_else(|error| unreachable!("{here} is an address: {error}"));
         let base = if embedded { here() } else { self.callback.public_url.clone() };
-        CallbackAddresses::new(self.seals.clone(), base, self.callback.method)
+        CallbackAddresses::new(self.address_seal.clone(), base, self.callback.method)
     }
 }
 
 /// Returns the key that seals the addresses of callbacks. It is made once, and kept in the state directory for its
 /// owner only. So old addresses stay valid over restarts, and nothing else of them is stored.
-fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
+fn address_seal(config: &Config) -> Result<AddressSeal, DaemonError> {
     let fault =
         |error| DaemonError::Io { what: "cannot save the key for the addresses of callbacks".to_owned(), error };
     auth::own_key(&config.state.join("callback")).map(|key| AddressSeal::new(key.reveal())).map_err(fault)
@@ -494,7 +494,7 @@ fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
 /// [`DaemonError::Io`].
 pub fn webhook_address(config: &Config) -> Result<Option<String>, DaemonError> {
     let Some(callback) = config.callback.as_ref().filter(|callback| callback.webhook) else { return Ok(None) };
-    let callbacks = CallbackAddresses::new(seals(config)?, callback.public_url.clone(), callback.method);
+    let callbacks = CallbackAddresses::new(address_seal(config)?, callback.public_url.clone(), callback.method);
     Ok(Some(callbacks.webhook()))
 }
 

@@ -58,7 +58,7 @@ impl Daemon {
         self.setup.send_replace(Arc::clone(&setup));
         self.release_removed(&old, &setup).await;
         self.store.configuration_changed(self.clock.now()).await?;
-        self.engines.nudge();
+        self.engines.wake();
         let mut words = describe_changes(&old.config, config, &renames);
         let sources = self.store.counts_by_source().await?;
         let is_removed = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);

@@ -19,7 +19,8 @@ pub struct Charge {
     pub service_date: Option<Timestamp>,
     /// When the run began in which the amount was reserved.
     pub run: Timestamp,
-    pub round: u32,
+    #[serde(rename = "round")]
+    pub purchase_number: u32,
     pub service: ServiceName,
     /// The name of the parameters in `jobs.toml`; `None` for the service's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,12 +98,12 @@ impl Charge {
 
     fn shared(job: &Job, service: &ServiceName) -> Self {
         let state = State::Shared;
-        let (at, round, service) = (job.since, job.round, service.clone());
+        let (at, purchase_number, service) = (job.since, job.purchase_number, service.clone());
         Self {
             at,
             service_date: None,
             run: at,
-            round,
+            purchase_number,
             service,
             template: None,
             state,
@@ -130,7 +131,8 @@ impl Job {
     pub fn result_charge(&self) -> Option<&Charge> {
         let transcription = self.stage.transcription().filter(|_| !self.is_result_reused)?;
         // Shared charges, and those of older releases, name no transcription.
-        let unnamed = |charge: &&Charge| charge.transcription.is_none() && charge.round == self.round;
+        let unnamed =
+            |charge: &&Charge| charge.transcription.is_none() && charge.purchase_number == self.purchase_number;
         self.charge_for(transcription).or_else(|| self.charges.last().filter(unnamed))
     }
 
@@ -168,12 +170,12 @@ pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>)
         }
         // A person decided to buy although it is not known whether the create was accepted.
         (S::Submitting { .. }, S::Probed { .. } | S::Settled) => spend(&mut charges, None),
-        (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
+        (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { purchase_key, transcription }) => {
             give_back(&mut charges);
             match paid {
-                false => charges.push(Charge::found_again(new, &order.service, transcription, sighted)),
+                false => charges.push(Charge::found_again(new, &purchase_key.service, transcription, sighted)),
                 // A job that has bought something before keeps its own charge.
-                true if charges.is_empty() => charges.push(Charge::shared(new, &order.service)),
+                true if charges.is_empty() => charges.push(Charge::shared(new, &purchase_key.service)),
                 true => {}
             }
         }
@@ -212,9 +214,9 @@ fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &Au
     let billed = audio.billed.or_else(|| audio.reservation_millis());
     // A release that recorded no charges bought it.
     if charges.is_empty()
-        && let Some(order) = old.stage.purchase_key()
+        && let Some(purchase_key) = old.stage.purchase_key()
     {
-        let shared = Charge::shared(old, &order.service);
+        let shared = Charge::shared(old, &purchase_key.service);
         charges.push(Charge { state: State::Spent, transcription: Some(id.clone()), ..shared });
     }
     charges_for(charges, id).for_each(|charge| charge.billed = billed.or(charge.billed));

@@ -102,24 +102,25 @@ mod tests {
     }
 
     fn stages() -> impl Strategy<Value = Stage> {
-        let order = PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let purchase_key =
+            PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
         let transcription = TranscriptionId::new("t");
         let audio = AudioAmount::default();
         let uploaded = {
-            let order = order.clone();
+            let purchase_key = purchase_key.clone();
             any::<i32>().prop_map(move |at| {
                 let at = Timestamp(NOW.0 + i64::from(at));
                 let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at, origin: None });
-                Stage::Uploaded { order: order.clone(), audio, upload }
+                Stage::Uploaded { purchase_key: purchase_key.clone(), audio, upload }
             })
         };
         prop_oneof![
             Just(Stage::Found),
             Just(Stage::Settled),
             uploaded,
-            Just(Stage::Submitted { order: order.clone(), transcription: transcription.clone() }),
-            Just(Stage::Fetched { order: order.clone(), transcription, audio }),
-            Just(Stage::Following { order, owner: JobId(1) }),
+            Just(Stage::Submitted { purchase_key: purchase_key.clone(), transcription: transcription.clone() }),
+            Just(Stage::Fetched { purchase_key: purchase_key.clone(), transcription, audio }),
+            Just(Stage::Following { purchase_key, owner: JobId(1) }),
         ]
     }
 
@@ -174,9 +175,9 @@ mod tests {
 
     #[test]
     fn each_kind_of_wait_ends_in_its_own_time_after_a_clock_that_was_two_hours_or_a_year_ahead() {
-        let order =
+        let purchase_key =
             || PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
-        let submitted = Stage::Submitted { order: order(), transcription: TranscriptionId::new("t") };
+        let submitted = Stage::Submitted { purchase_key: purchase_key(), transcription: TranscriptionId::new("t") };
         let throttled = |ms| FaultKind::Throttled { retry_after_ms: Some(ms) };
         let cases = [
             (Stage::Found, None, 10),
@@ -189,7 +190,7 @@ mod tests {
             (Stage::Settled, Some(throttled(u64::MAX)), 86_400),
             (submitted.clone(), None, 1_020),
             (submitted, Some(FaultKind::Stuck), 1_020),
-            (Stage::Following { order: order(), owner: JobId(2) }, None, 3_600),
+            (Stage::Following { purchase_key: purchase_key(), owner: JobId(2) }, None, 3_600),
         ];
         for (stage, kind, seconds) in cases {
             for ahead in [365 * DAY, DAY + 7_200_000] {
@@ -215,7 +216,7 @@ mod tests {
             service_date: None,
             fetched: false,
             run: ahead,
-            round: 0,
+            purchase_number: 0,
             service: ServiceName::new("default"),
             template: None,
             state: State::Spent,
@@ -223,11 +224,12 @@ mod tests {
             billed: None,
             transcription: None,
         };
-        let order = PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let purchase_key =
+            PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
         let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: NOW, origin: None });
-        let token = Token::new(&order, JobTag([1; 16]), 0);
+        let token = Token::new(&purchase_key, JobTag([1; 16]), 0);
         let intent = Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };
-        let stage = Stage::Submitting { order, audio: AudioAmount::default(), upload, intent };
+        let stage = Stage::Submitting { purchase_key, audio: AudioAmount::default(), upload, intent };
         let old = Job { charges: vec![charge], ..job(stage, None, Some(0), 0) };
         assert_eq!(limited(&old, NOW, &waits()), None, "the clock may be behind now");
         assert!(!has_future_timestamp(&old, NOW));

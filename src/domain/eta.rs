@@ -61,7 +61,7 @@ pub enum SubmitOpening {
     /// It may, until the given moment; `None`: without end.
     Open(Option<Timestamp>),
     /// It may not, until the given moment; `None`: until a person does something.
-    Shut(Option<Timestamp>),
+    Closed(Option<Timestamp>),
 }
 
 /// What limits the progress of a backlog.
@@ -160,7 +160,7 @@ impl Simulation {
 
     /// Returns what stops a batch now, and until when.
     fn blocked_by(&self, batch: &FileBatch, world: &EtaInputs<'_>) -> Option<(Constraint, Option<Timestamp>)> {
-        if let SubmitOpening::Shut(until) = (world.submit_opening)(&batch.source, self.now) {
+        if let SubmitOpening::Closed(until) = (world.submit_opening)(&batch.source, self.now) {
             return Some((Constraint::Source(batch.source.clone()), until));
         }
         let spent = self.limits.iter().zip(self.used.iter().zip(&self.usable)).filter(|(limit, (used, usable))| {
@@ -216,7 +216,7 @@ impl Simulation {
         let ends = shares.iter().map(|(n, share)| after(self.left[*n] / share));
         let closes = shares.iter().filter_map(|(n, _)| match (world.submit_opening)(&batches[*n].source, self.now) {
             SubmitOpening::Open(until) => until,
-            SubmitOpening::Shut(_) => None,
+            SubmitOpening::Closed(_) => None,
         });
         let spent = self.limits.iter().zip(self.used.iter().zip(&self.usable)).filter_map(|(limit, (used, usable))| {
             let rate = self.rate(batches, shares, limit);
@@ -332,7 +332,7 @@ mod tests {
         match hour {
             22.. => SubmitOpening::Open(Some(Timestamp(day + DAY + 6 * HOUR as i64))),
             0..6 => SubmitOpening::Open(Some(Timestamp(day + 6 * HOUR as i64))),
-            _ => SubmitOpening::Shut(Some(Timestamp(day + 22 * HOUR as i64))),
+            _ => SubmitOpening::Closed(Some(Timestamp(day + 22 * HOUR as i64))),
         }
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let through = finish(noon, &[pile("x", "a", 1, 60)], &world);
         assert_eq!(through.at, Some(Timestamp(22 * HOUR as i64 + 6_000 + 12_000)));
         assert_eq!(through.constraint, Some(Constraint::Source(SourceName::new("x"))));
-        let paused = |_: &SourceName, _| SubmitOpening::Shut(None);
+        let paused = |_: &SourceName, _| SubmitOpening::Closed(None);
         let world = EtaInputs { submit_opening: &paused, ..world };
         assert_eq!(finish(noon, &[pile("x", "a", 1, 60)], &world).at, None);
         assert_eq!(finish(noon, &[pile("x", "a", 0, 60)], &world).at, Some(noon));
@@ -441,7 +441,7 @@ mod tests {
             let at = finish(Timestamp(begin), &batches, &world).at.unwrap();
             prop_assert!(at.0 >= begin);
             if batches.iter().any(|pile| pile.files > 0)
-                && let SubmitOpening::Shut(Some(opens)) = nights(&SourceName::new("x"), Timestamp(begin))
+                && let SubmitOpening::Closed(Some(opens)) = nights(&SourceName::new("x"), Timestamp(begin))
             {
                 prop_assert!(at > opens, "{at:?} {opens:?}");
             }

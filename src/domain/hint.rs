@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hint {
     /// For the transcription that a job bought in a purchase.
-    Callback { job: JobId, round: u32 },
+    Callback { job: JobId, purchase_number: u32 },
     /// For the transcription with this id.
     Webhook(TranscriptionId),
 }
@@ -37,18 +37,18 @@ impl AddressSeal {
         Self(blake3::derive_key("scribed 2026-11-21 addresses of callbacks", key.as_bytes()))
     }
 
-    /// Returns the last part of the callback address of a job's purchase: `<job>.<round>.<seal>`.
-    pub fn callback(&self, job: JobId, round: u32) -> String {
-        let name = format!("{job}.{round}");
+    /// Returns the last part of the callback address of a job's purchase: `<job>.<purchase_number>.<seal>`.
+    pub fn callback(&self, job: JobId, purchase_number: u32) -> String {
+        let name = format!("{job}.{purchase_number}");
         format!("{name}.{}", hex(&self.seal(&name)))
     }
 
     /// Returns the hint of a callback address; `None` for anything that [`AddressSeal::callback`] did not make.
     pub fn open(&self, text: &str) -> Option<Hint> {
         let (name, seal) = text.rsplit_once('.')?;
-        let (job, round) = name.split_once('.')?;
-        let (job, round) = (JobId(number(job)?), u32::try_from(number(round)?).ok()?);
-        self.fits(name, seal).then_some(Hint::Callback { job, round })
+        let (job, purchase_number) = name.split_once('.')?;
+        let (job, purchase_number) = (JobId(number(job)?), u32::try_from(number(purchase_number)?).ok()?);
+        self.fits(name, seal).then_some(Hint::Callback { job, purchase_number })
     }
 
     /// Returns the last part of the address for the service's webhook.
@@ -94,7 +94,8 @@ pub fn redact_seals(answer: Vec<u8>) -> Vec<u8> {
     redacted
 }
 
-/// Returns the length of the `<job>.<round>.<seal>` that the text begins with; `None` if it begins with something else.
+/// Returns the length of the `<job>.<purchase_number>.<seal>` that the text begins with; `None` if it begins with
+/// something else.
 fn sealed_length(text: &[u8]) -> Option<usize> {
     let number = |start: usize| {
         let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -123,30 +124,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens_and_no_part_of_it_can_be_changed(job: u64, round: u32, at: usize, with in "[0-9a-f.]") {
-            let seals = AddressSeal::new("key");
-            let sealed = seals.callback(JobId(job), round);
-            prop_assert_eq!(seals.open(&sealed), Some(Hint::Callback { job: JobId(job), round }));
+        fn what_was_sealed_opens_and_no_part_of_it_can_be_changed(job: u64, purchase_number: u32, at: usize, with in "[0-9a-f.]") {
+            let address_seal = AddressSeal::new("key");
+            let sealed = address_seal.callback(JobId(job), purchase_number);
+            prop_assert_eq!(address_seal.open(&sealed), Some(Hint::Callback { job: JobId(job), purchase_number }));
             let at = at % sealed.len();
             let forged = format!("{}{with}{}", &sealed[..at], &sealed[at + 1..]);
-            prop_assert!(forged == sealed || seals.open(&forged).is_none());
+            prop_assert!(forged == sealed || address_seal.open(&forged).is_none());
             prop_assert_eq!(AddressSeal::new("another key").open(&sealed), None);
         }
 
         #[test]
         fn nothing_else_opens(text in ".*") {
-            let seals = AddressSeal::new("key");
-            prop_assert_eq!(seals.open(&text), None);
-            prop_assert!(!seals.is_webhook(&text));
+            let address_seal = AddressSeal::new("key");
+            prop_assert_eq!(address_seal.open(&text), None);
+            prop_assert!(!address_seal.is_webhook(&text));
         }
     }
 
     proptest! {
         /// Whatever text surrounds the seals, and however the service writes its slashes.
         #[test]
-        fn no_seal_is_left_and_everything_else_is(job: u64, round: u32, text in ".*", escapes: bool) {
+        fn no_seal_is_left_and_everything_else_is(job: u64, purchase_number: u32, text in ".*", escapes: bool) {
             let slash = if escapes { "\\/" } else { "/" };
-            let sealed = AddressSeal::new("key").callback(JobId(job), round);
+            let sealed = AddressSeal::new("key").callback(JobId(job), purchase_number);
             let quoted = serde_json::to_string(&text).unwrap();
             let answer = |last: &str| format!("{{\"url\":\"https:{slash}{slash}a{slash}{last}\",\"b\":[{quoted},\"{slash}{last}?x\"]}}");
             let told = redact_seals(answer(&sealed).into_bytes());
@@ -167,10 +168,10 @@ mod tests {
 
     #[test]
     fn the_webhook_has_one_address_and_it_is_no_callback() {
-        let seals = AddressSeal::new("key");
-        assert!(seals.is_webhook(&seals.webhook()));
-        assert_eq!(seals.open(&seals.webhook()), None);
-        assert!(!AddressSeal::new("another key").is_webhook(&seals.webhook()));
-        assert_eq!(format!("{seals:?}"), "Seals(…)");
+        let address_seal = AddressSeal::new("key");
+        assert!(address_seal.is_webhook(&address_seal.webhook()));
+        assert_eq!(address_seal.open(&address_seal.webhook()), None);
+        assert!(!AddressSeal::new("another key").is_webhook(&address_seal.webhook()));
+        assert_eq!(format!("{address_seal:?}"), "Seals(…)");
     }
 }

@@ -126,7 +126,8 @@ pub struct Job {
     /// The state of the file when it was last examined.
     pub seen: Stamp,
     /// The number of the purchase, from 0.
-    pub round: u32,
+    #[serde(rename = "round")]
+    pub purchase_number: u32,
     pub stage: Stage,
     /// The earliest time of the next step; `None` if there is none without a person, or the job has ended.
     pub due: Option<Timestamp>,
@@ -155,15 +156,15 @@ pub struct Job {
     pub accepted: Option<Box<AcceptedText>>,
     /// The hashes of outputs that may have been published without being recorded in `outputs`: each hash is stored
     /// before its output is published.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub placing: Vec<Hash>,
+    #[serde(rename = "placing", default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_outputs: Vec<Hash>,
     /// What the outputs were made from, set when the file has changed: the same content costs nothing again, even if
     /// the template has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<PurchaseKey>,
     /// The request that the job is made with; `None` until it is determined, and for what an older release has made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub making: Option<Box<RequestRecord>>,
+    #[serde(rename = "making", default, skip_serializing_if = "Option::is_none")]
+    pub request_record: Option<Box<RequestRecord>>,
     /// The state of the file that a person confirmed to be complete: it is not held until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
@@ -206,7 +207,7 @@ pub struct Job {
     /// The earlier names of the source, oldest first. Tokens of purchases made under an earlier name contain that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_sources: Vec<SourceName>,
-    /// Whether the present result is of a purchase that the job made before it began anew: nothing was billed since.
+    /// Whether the present result is of a purchase that the job made before it started over: nothing was billed since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_result_reused: bool,
     /// What the job cost, oldest first. The store keeps it: a commit does not change it.
@@ -226,7 +227,7 @@ impl Job {
             id,
             key,
             seen,
-            round: 0,
+            purchase_number: 0,
             stage: Stage::Found,
             due: Some(due),
             attempts: 0,
@@ -237,9 +238,9 @@ impl Job {
             rendered_as: None,
             placed_by: None,
             accepted: None,
-            placing: Vec::new(),
+            pending_outputs: Vec::new(),
             made_from: None,
-            making: None,
+            request_record: None,
             vouched: None,
             sent: None,
             bumped: None,
@@ -272,27 +273,28 @@ impl Job {
                 self.vouched = None;
                 self.sent = None;
                 self.attempts = 0;
-                if let Some(making) = &mut self.making {
-                    making.described = None;
+                if let Some(request_record) = &mut self.request_record {
+                    request_record.described = None;
                 }
                 // The person's priority was for the earlier content.
                 self.bumped = self.bumped.filter(|_| !self.stage.is_end());
-                if let Stage::Written { order, .. } = &self.stage {
-                    self.made_from = Some(order.clone());
+                if let Stage::Written { purchase_key, .. } = &self.stage {
+                    self.made_from = Some(purchase_key.clone());
                 }
             }
-            JobEvent::Probed { making: Some(making), .. } | JobEvent::Remade { making, .. } => {
-                self.making = Some(making.clone());
+            JobEvent::Probed { request_record: Some(request_record), .. }
+            | JobEvent::RequestRebuilt { request_record, .. } => {
+                self.request_record = Some(request_record.clone());
             }
             JobEvent::Intended { .. } => {
                 self.is_result_reused = false;
-                if let Some(making) = &mut self.making {
-                    making.is_sent = true;
+                if let Some(request_record) = &mut self.request_record {
+                    request_record.is_sent = true;
                 }
             }
             JobEvent::Fresh => {
-                (self.made_from, self.making, self.sent, self.attempts) = (None, None, None, 0);
-                self.round += 1;
+                (self.made_from, self.request_record, self.sent, self.attempts) = (None, None, None, 0);
+                self.purchase_number += 1;
                 self.vouched = Some(self.seen); // a person has decided about this file
             }
             JobEvent::Uploaded { sent, .. } => self.sent.clone_from(sent),
@@ -302,33 +304,33 @@ impl Job {
                     self.bought_at = Some(intent.origin.clone());
                 }
             }
-            JobEvent::Adopted { round, origin, transcription, .. } => {
+            JobEvent::Adopted { purchase_number, origin, transcription, .. } => {
                 self.bought_at.clone_from(origin);
                 // A purchase number of this job is never used twice: the tokens would be equal.
-                self.round = self.round.max(*round);
+                self.purchase_number = self.purchase_number.max(*purchase_number);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
                     self.sent = None; // another job bought it
                     self.is_result_reused = self.charge_for(transcription).is_some();
                 }
             }
-            JobEvent::Anew => self.round += 1,
+            JobEvent::NewPurchase => self.purchase_number += 1,
             JobEvent::PaidAgain => {
                 self.attempts = 0;
-                self.round += 1;
+                self.purchase_number += 1;
             }
             JobEvent::Revived => {
                 self.attempts = 0;
                 self.is_result_reused |= self.is_written();
-                self.round += u32::from(self.stage.retry_buys());
+                self.purchase_number += u32::from(self.stage.retry_buys());
             }
-            JobEvent::Reordered { row } => {
+            JobEvent::RowChanged { row } => {
                 // Earlier purchases keep the tokens of their number.
-                self.round += u32::from(self.stage.transcription().is_some());
+                self.purchase_number += u32::from(self.stage.transcription().is_some());
                 self.keep_place();
                 self.row = Some(row.clone());
                 // A person has requested the file as it is, so it is not held as unfinished.
                 self.vouched = Some(self.seen);
-                (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
+                (self.sent, self.made_from, self.request_record, self.attempts) = (None, None, None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
             JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread, review } => {
@@ -340,7 +342,7 @@ impl Job {
                 self.unread.clone_from(unread);
                 self.review.clone_from(review);
                 self.language.clone_from(language);
-                self.placing.clear();
+                self.pending_outputs.clear();
                 (self.made_from, self.placed_by) = (None, None);
                 let left = outputs.iter().chain(earlier);
                 self.accepted = self.accepted.take().map(|accepted| Box::new(accepted.found_among(left)));
@@ -357,14 +359,14 @@ impl Job {
             JobEvent::Unaccepted { change } => self.set_outputs(change),
             JobEvent::Forgotten => {
                 // The token of a worthless transcription is never used again.
-                self.round += u32::from(self.stage.retry_buys());
+                self.purchase_number += u32::from(self.stage.retry_buys());
                 // If the same content comes back, it costs nothing, even if the template has changed.
-                if let Stage::Written { order, .. } = &self.stage {
-                    self.made_from = Some(order.clone());
+                if let Stage::Written { purchase_key, .. } = &self.stage {
+                    self.made_from = Some(purchase_key.clone());
                 }
                 self.keep_place();
-                (self.making, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
-                (self.placing, self.attempts) = (Vec::new(), 0);
+                (self.request_record, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
+                (self.pending_outputs, self.attempts) = (Vec::new(), 0);
             }
             _ => {}
         }
@@ -391,11 +393,11 @@ impl Job {
         self.placed_by = None;
         self.outputs.clone_from(&change.outputs);
         self.earlier.clone_from(&change.earlier);
-        self.placing.clone_from(&change.placing);
+        self.pending_outputs.clone_from(&change.pending_outputs);
         self.rendered_as.clone_from(&change.rendered_as);
         self.accepted.clone_from(&change.accepted);
-        if change.making.is_some() {
-            self.making.clone_from(&change.making);
+        if change.request_record.is_some() {
+            self.request_record.clone_from(&change.request_record);
         }
     }
 

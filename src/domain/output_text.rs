@@ -89,9 +89,9 @@ pub struct OutputChange {
     pub outputs: Vec<Output>,
     pub earlier: Vec<Output>,
     /// The hashes of outputs that are about to be published.
-    pub placing: Vec<Hash>,
+    pub pending_outputs: Vec<Hash>,
     /// `None` keeps what is stored.
-    pub making: Option<Box<RequestRecord>>,
+    pub request_record: Option<Box<RequestRecord>>,
     pub rendered_as: Option<RenderedAs>,
     pub accepted: Option<Box<AcceptedText>>,
 }
@@ -138,14 +138,14 @@ impl OutputChange {
 
     fn of_text(outputs: Vec<Output>, earlier: Vec<Output>, accepted: Option<Box<AcceptedText>>) -> Self {
         let rendered_as = Some(RenderedAs::with_another_text());
-        Self { outputs, earlier, placing: Vec::new(), making: None, rendered_as, accepted }
+        Self { outputs, earlier, pending_outputs: Vec::new(), request_record: None, rendered_as, accepted }
     }
 }
 
 /// A text that a person accepted for a recording that was not transcribed: it stands for a purchase, and cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedResult {
-    pub order: PurchaseKey,
+    pub purchase_key: PurchaseKey,
     /// [`TranscriptionId::accepted`].
     pub transcription: TranscriptionId,
 }

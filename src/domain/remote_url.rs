@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_recording_signed_anew_has_the_same_name_and_shows_no_signature() {
+    fn the_same_recording_signed_again_has_the_same_name_and_shows_no_signature() {
         let signed = [
             "https://b.s3.amazonaws.com/a%20b.mp3?X-Amz-Signature=abc&X-Amz-Date=1&versionId=7",
             "https://b.s3.amazonaws.com/a%20b.mp3?versionId=7&X-Amz-Expires=60&x-amz-signature=def",

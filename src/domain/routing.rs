@@ -18,7 +18,7 @@ impl Job {
     pub fn route_key(&self) -> RouteKey {
         RouteKey {
             source: self.key.source.clone(),
-            bound: self.stage.purchase_key().map(|order| order.service.clone()),
+            bound: self.stage.purchase_key().map(|purchase_key| purchase_key.service.clone()),
         }
     }
 }

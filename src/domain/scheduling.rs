@@ -145,7 +145,7 @@ impl SortKey {
 
 /// Returns the priority from the sidecar, once that is read; otherwise that of the manifest's row.
 fn own_priority(job: &Job) -> i16 {
-    if let Some(from_sidecar) = job.making.as_ref().and_then(|making| making.priority) {
+    if let Some(from_sidecar) = job.request_record.as_ref().and_then(|request_record| request_record.priority) {
         return from_sidecar;
     }
     let priority = job.row.as_ref().map_or(0, |row| row.priority);
@@ -200,8 +200,8 @@ mod tests {
 
     fn first(order: JobOrder, kind: StageKind) -> usize {
         let jobs = [job(100, 9 << 20, 0, None), job(200, 1 << 20, 0, None), job(300, 5 << 20, 0, None)];
-        let standing = SchedulingPolicy { order, ..SchedulingPolicy::default() };
-        let turn = |n: &usize| SortKey::of(&jobs[*n]).turn(Some(&standing), kind, Timestamp(10 - *n as i64));
+        let policy = SchedulingPolicy { order, ..SchedulingPolicy::default() };
+        let turn = |n: &usize| SortKey::of(&jobs[*n]).turn(Some(&policy), kind, Timestamp(10 - *n as i64));
         (0..3).min_by_key(turn).unwrap()
     }
 
@@ -214,13 +214,13 @@ mod tests {
 
     #[test]
     fn priority_comes_before_order_and_a_persons_word_before_both() {
-        let standing = SchedulingPolicy { priority: 5, ..SchedulingPolicy::default() };
-        let turn = |job: &Job| SortKey::of(job).turn(Some(&standing), StageKind::Found, Timestamp(0));
+        let policy = SchedulingPolicy { priority: 5, ..SchedulingPolicy::default() };
+        let turn = |job: &Job| SortKey::of(job).turn(Some(&policy), StageKind::Found, Timestamp(0));
         let (plain, wanted) = (job(1, 1, 0, None), job(9, 1, 3, None));
         let (bumped, later) = (job(9, 1, -9, Some(60_000)), job(9, 1, 0, Some(61_000)));
         assert!(turn(&later) < turn(&bumped) && turn(&bumped) < turn(&wanted) && turn(&wanted) < turn(&plain));
         let beside = |priority| Job {
-            making: Some(Box::new(RequestRecord { priority: Some(priority), ..RequestRecord::default() })),
+            request_record: Some(Box::new(RequestRecord { priority: Some(priority), ..RequestRecord::default() })),
             ..plain.clone()
         };
         assert!(turn(&beside(4)) < turn(&wanted) && turn(&plain) < turn(&beside(-1)), "what is nearest counts");

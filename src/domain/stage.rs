@@ -31,7 +31,8 @@ pub enum Stage {
     /// The service has the audio, or knows its address.
     Uploaded {
         /// What would be bought.
-        order: PurchaseKey,
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
         /// How much audio it is.
         audio: AudioAmount,
         /// Where the service has the audio from.
@@ -41,7 +42,8 @@ pub enum Stage {
     /// ended.
     Submitting {
         /// What would be bought.
-        order: PurchaseKey,
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
         /// How much audio it is.
         audio: AudioAmount,
         /// Where the service has the audio from.
@@ -50,10 +52,15 @@ pub enum Stage {
         intent: Intent,
     },
     /// The service has accepted the create.
-    Submitted { order: PurchaseKey, transcription: TranscriptionId },
+    Submitted {
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
+        transcription: TranscriptionId,
+    },
     /// The result is stored in the state directory.
     Fetched {
-        order: PurchaseKey,
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
         /// The id under which the result is stored.
         transcription: TranscriptionId,
         audio: AudioAmount,
@@ -61,12 +68,14 @@ pub enum Stage {
     /// The job waits for a duplicate that is being bought; it will use that result.
     Following {
         /// What is being bought.
-        order: PurchaseKey,
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
         owner: JobId,
     },
     /// The outputs are written. An end.
     Written {
-        order: PurchaseKey,
+        #[serde(rename = "order")]
+        purchase_key: PurchaseKey,
         /// The id under which the result is stored.
         transcription: TranscriptionId,
         audio: AudioAmount,
@@ -248,21 +257,21 @@ pub enum JobEvent {
         /// The hash of the content, if it was computed already.
         content: Option<Hash>,
         /// The rest of the rendered request; `None` keeps the earlier one.
-        making: Option<Box<RequestRecord>>,
+        request_record: Option<Box<RequestRecord>>,
     },
     /// The request was rendered again because its sources have changed (back: before the first create).
-    Remade {
+    RequestRebuilt {
         /// The hash of the new parameters.
         params: Hash,
         /// The rest of the new request.
-        making: Box<RequestRecord>,
+        request_record: Box<RequestRecord>,
         /// Whether other audio of the file is to be sent, which makes the upload useless.
         is_other_sound: bool,
     },
     /// The service has the audio, or knows its address.
     Uploaded {
         /// What would be bought.
-        order: PurchaseKey,
+        purchase_key: PurchaseKey,
         /// How much audio it is.
         audio: AudioAmount,
         /// Where the service has the audio from.
@@ -285,16 +294,16 @@ pub enum JobEvent {
     NotAccepted,
     /// A transcription for this purchase key was found at the service.
     Adopted {
-        order: PurchaseKey,
+        purchase_key: PurchaseKey,
         transcription: TranscriptionId,
         /// The number of the purchase that bought it.
-        round: u32,
+        purchase_number: u32,
         /// The address of the service, as in [`Intent::origin`]; `None` if it is not known.
         origin: Option<String>,
     },
     /// Another job is buying the same.
     Followed {
-        order: PurchaseKey,
+        purchase_key: PurchaseKey,
         owner: JobId,
     },
     /// The job that was followed bought nothing, so this job buys.
@@ -306,7 +315,7 @@ pub enum JobEvent {
     /// The kept result is missing or damaged; it is fetched again (back).
     ResultLost,
     /// The transcription failed or was lost; a new purchase begins (back).
-    Anew,
+    NewPurchase,
     /// The outputs were published.
     Written {
         /// The names and hashes of the outputs.
@@ -338,7 +347,7 @@ pub enum JobEvent {
     /// A person decides to buy again what may have been bought already (back).
     PaidAgain,
     /// The manifest's row was edited: it requests another transcription, or other outputs (back).
-    Reordered {
+    RowChanged {
         /// The new content of the row.
         row: Box<ManifestRow>,
     },
@@ -418,48 +427,62 @@ impl Stage {
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
             (S::Settled, E::Probed { params, content, .. }) => S::Probed { params, content },
-            (S::Probed { content, .. }, E::Remade { params, .. }) => S::Probed { params, content },
-            (S::Uploaded { order, .. }, E::Remade { params, is_other_sound: true, .. }) => {
-                S::probed(PurchaseKey { params, ..order })
+            (S::Probed { content, .. }, E::RequestRebuilt { params, .. }) => S::Probed { params, content },
+            (S::Uploaded { purchase_key, .. }, E::RequestRebuilt { params, is_other_sound: true, .. }) => {
+                S::probed(PurchaseKey { params, ..purchase_key })
             }
-            (S::Uploaded { order, audio, upload }, E::Remade { params, .. }) => {
-                S::Uploaded { order: PurchaseKey { params, ..order }, audio, upload }
+            (S::Uploaded { purchase_key, audio, upload }, E::RequestRebuilt { params, .. }) => {
+                S::Uploaded { purchase_key: PurchaseKey { params, ..purchase_key }, audio, upload }
             }
-            (S::Probed { .. }, E::Uploaded { order, audio, upload, .. }) => S::Uploaded { order, audio, upload },
+            (S::Probed { .. }, E::Uploaded { purchase_key, audio, upload, .. }) => {
+                S::Uploaded { purchase_key, audio, upload }
+            }
             (
-                S::Uploaded { order, audio, upload } | S::Submitting { order, audio, upload, .. },
+                S::Uploaded { purchase_key, audio, upload } | S::Submitting { purchase_key, audio, upload, .. },
                 E::Intended { intent },
-            ) => S::Submitting { order, audio, upload, intent },
-            (S::Submitting { order, .. }, E::Created { transcription }) => S::Submitted { order, transcription },
-            (S::Submitted { order, transcription }, E::Fetched { audio }) => S::Fetched { order, transcription, audio },
-            (S::Fetched { order, transcription, audio }, E::Written { .. }) => {
-                S::Written { order, transcription, audio }
+            ) => S::Submitting { purchase_key, audio, upload, intent },
+            (S::Submitting { purchase_key, .. }, E::Created { transcription }) => {
+                S::Submitted { purchase_key, transcription }
+            }
+            (S::Submitted { purchase_key, transcription }, E::Fetched { audio }) => {
+                S::Fetched { purchase_key, transcription, audio }
+            }
+            (S::Fetched { purchase_key, transcription, audio }, E::Written { .. }) => {
+                S::Written { purchase_key, transcription, audio }
             }
 
             // Duplicates, and transcriptions that were found in a list.
-            (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, E::Followed { order, owner }) => {
-                S::Following { order, owner }
+            (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, E::Followed { purchase_key, owner }) => {
+                S::Following { purchase_key, owner }
             }
-            (S::Following { order, .. }, E::TookOver) => S::probed(order),
+            (S::Following { purchase_key, .. }, E::TookOver) => S::probed(purchase_key),
             (
                 S::Probed { .. }
                 | S::Uploaded { .. }
                 | S::Submitting { .. }
                 | S::Submitted { .. }
                 | S::Following { .. },
-                E::Adopted { order, transcription, .. },
-            ) => S::Submitted { order, transcription },
+                E::Adopted { purchase_key, transcription, .. },
+            ) => S::Submitted { purchase_key, transcription },
 
             // Back to an earlier stage.
-            (S::Submitting { order, audio, upload, .. }, E::NotAccepted) => S::Uploaded { order, audio, upload },
-            (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
-            (S::Submitted { order, .. }, E::Anew) => S::probed(order),
-            (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
-            (before, E::Grew { .. } | E::Reordered { .. }) if before.may_start_over() => S::Found,
+            (S::Submitting { purchase_key, audio, upload, .. }, E::NotAccepted) => {
+                S::Uploaded { purchase_key, audio, upload }
+            }
+            (S::Uploaded { purchase_key, .. }, E::UploadLost) => S::probed(purchase_key),
+            (S::Submitted { purchase_key, .. }, E::NewPurchase) => S::probed(purchase_key),
+            (S::Fetched { purchase_key, transcription, .. }, E::ResultLost) => {
+                S::Submitted { purchase_key, transcription }
+            }
+            (before, E::Grew { .. } | E::RowChanged { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, fault }, E::Revived) => from.retry_stage(&fault),
             (S::Cancelled { from }, E::Revived) => *from,
-            (S::Written { order, transcription, audio }, E::Revived) => S::Fetched { order, transcription, audio },
-            (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
+            (S::Written { purchase_key, transcription, audio }, E::Revived) => {
+                S::Fetched { purchase_key, transcription, audio }
+            }
+            (S::Submitting { purchase_key, .. } | S::Submitted { purchase_key, .. }, E::PaidAgain) => {
+                S::probed(purchase_key)
+            }
             (before, E::Fresh) if before.may_start_fresh() => S::Settled,
             (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.purchase_again(),
 
@@ -477,12 +500,12 @@ impl Stage {
             (ended, E::Forgotten) if ended.is_end() && !ended.is_forgotten() => S::Skipped { why: Skip::Forgotten },
             (S::Written { transcription, .. }, E::Unaccepted { .. }) if transcription.is_accepted() => S::Found,
             (
-                S::Written { order, transcription, audio },
+                S::Written { purchase_key, transcription, audio },
                 E::Restored { .. } | E::Rendered { .. } | E::Accepted { result: None, .. } | E::Unaccepted { .. },
-            ) => S::Written { order, transcription, audio },
+            ) => S::Written { purchase_key, transcription, audio },
             (before, E::Accepted { result: Some(result), .. }) if before.may_be_accepted() => {
-                let AcceptedResult { order, transcription } = *result;
-                S::Written { order, transcription, audio: AudioAmount::default() }
+                let AcceptedResult { purchase_key, transcription } = *result;
+                S::Written { purchase_key, transcription, audio: AudioAmount::default() }
             }
             _ => return Err(illegal),
         })
@@ -493,8 +516,8 @@ impl Stage {
         matches!(self, Self::Skipped { why: Skip::Forgotten })
     }
 
-    fn probed(order: PurchaseKey) -> Self {
-        Self::Probed { params: order.params, content: Some(order.content) }
+    fn probed(purchase_key: PurchaseKey) -> Self {
+        Self::Probed { params: purchase_key.params, content: Some(purchase_key.content) }
     }
 
     /// Whether a changed file takes the job back to the start: before its create or after an end, but not in between,
@@ -536,7 +559,7 @@ impl Stage {
     fn retry_stage(self, fault: &Fault) -> Self {
         match self {
             Self::Probed { .. } if fault.kind == FaultKind::NotInIt => Self::Settled,
-            Self::Submitted { order, .. } if is_worthless(fault) => Self::probed(order),
+            Self::Submitted { purchase_key, .. } if is_worthless(fault) => Self::probed(purchase_key),
             other => other,
         }
     }
@@ -544,7 +567,7 @@ impl Stage {
     /// Returns the stage at which a submitted job buys again, whatever its transcription is worth.
     fn purchase_again(self) -> Self {
         match self {
-            Self::Submitted { order, .. } => Self::probed(order),
+            Self::Submitted { purchase_key, .. } => Self::probed(purchase_key),
             other => other,
         }
     }
@@ -562,12 +585,12 @@ impl Stage {
     /// Returns what the job buys or has bought, once that is known.
     pub fn purchase_key(&self) -> Option<&PurchaseKey> {
         match self {
-            Self::Uploaded { order, .. }
-            | Self::Submitting { order, .. }
-            | Self::Submitted { order, .. }
-            | Self::Fetched { order, .. }
-            | Self::Following { order, .. }
-            | Self::Written { order, .. } => Some(order),
+            Self::Uploaded { purchase_key, .. }
+            | Self::Submitting { purchase_key, .. }
+            | Self::Submitted { purchase_key, .. }
+            | Self::Fetched { purchase_key, .. }
+            | Self::Following { purchase_key, .. }
+            | Self::Written { purchase_key, .. } => Some(purchase_key),
             Self::Failed { from, .. } | Self::Cancelled { from } => from.purchase_key(),
             Self::Found | Self::Settled | Self::Probed { .. } | Self::Skipped { .. } => None,
         }
@@ -635,13 +658,13 @@ pub enum LeaderState {
 
 impl Stage {
     /// Returns what a follower with this purchase key should do, if the followed job is at this stage.
-    pub fn leader_state(&self, order: &PurchaseKey) -> LeaderState {
-        if self.purchase_key().is_some_and(|own| own != order) {
+    pub fn leader_state(&self, purchase_key: &PurchaseKey) -> LeaderState {
+        if self.purchase_key().is_some_and(|own| own != purchase_key) {
             return LeaderState::TakeOver; // its file or its parameters have changed
         }
         match self {
             // Its parameters have changed: it will buy something else.
-            Self::Probed { params, .. } if *params != order.params => LeaderState::TakeOver,
+            Self::Probed { params, .. } if *params != purchase_key.params => LeaderState::TakeOver,
             Self::Fetched { transcription, .. } | Self::Written { transcription, .. } => {
                 LeaderState::Share(transcription.clone())
             }
@@ -735,7 +758,7 @@ impl JobEvent {
             Self::Grew { .. } => "grew",
             Self::Settled => "settled",
             Self::Probed { .. } => "probed",
-            Self::Remade { .. } => "remade",
+            Self::RequestRebuilt { .. } => "remade",
             Self::Uploaded { .. } => "uploaded",
             Self::UploadLost => "upload_lost",
             Self::Intended { .. } => "intended",
@@ -746,13 +769,13 @@ impl JobEvent {
             Self::TookOver => "took_over",
             Self::Fetched { .. } => "fetched",
             Self::ResultLost => "result_lost",
-            Self::Anew => "anew",
+            Self::NewPurchase => "anew",
             Self::Written { .. } => "written",
             Self::Skipped { .. } => "skipped",
             Self::Failed { .. } => "failed",
             Self::Revived => "revived",
             Self::PaidAgain => "paid_again",
-            Self::Reordered { .. } => "reordered",
+            Self::RowChanged { .. } => "reordered",
             Self::Fresh => "fresh",
             Self::Cancelled => "cancelled",
             Self::Forgotten => "forgotten",

@@ -33,7 +33,7 @@ pub struct Token {
     pub content: Hash,
     pub params: Hash,
     pub job: JobTag,
-    pub round: u32,
+    pub purchase_number: u32,
 }
 
 impl Token {
@@ -41,8 +41,8 @@ impl Token {
     pub const MAX_LEN: usize = 2 + 64 + 1 + 64 + 1 + 32 + 1 + 10;
 
     /// Makes the token for a purchase of a job.
-    pub fn new(order: &PurchaseKey, job: JobTag, round: u32) -> Self {
-        Self { content: order.content, params: order.params, job, round }
+    pub fn new(purchase_key: &PurchaseKey, job: JobTag, purchase_number: u32) -> Self {
+        Self { content: purchase_key.content, params: purchase_key.params, job, purchase_number }
     }
 
     /// Returns the form in the metadata if only a sound track was sent: `2.…`, followed by how it was extracted. It is
@@ -68,12 +68,12 @@ impl Token {
 
     fn parse_bare(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('.').collect();
-        let ["1", content, params, job, round] = parts.as_slice() else { return None };
+        let ["1", content, params, job, purchase_number] = parts.as_slice() else { return None };
         let token = Self {
             content: Hash::parse(content)?,
             params: Hash::parse(params)?,
             job: JobTag(u128::from_str_radix(job, 16).ok()?.to_be_bytes()),
-            round: round.parse().ok()?,
+            purchase_number: purchase_number.parse().ok()?,
         };
         (token.to_string() == text).then_some(token)
     }
@@ -86,7 +86,7 @@ impl Token {
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}.{}.{}.{}", self.content, self.params, self.job, self.round)
+        write!(f, "1.{}.{}.{}.{}", self.content, self.params, self.job, self.purchase_number)
     }
 }
 
@@ -112,16 +112,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_comes_back(content: [u8; 32], params: [u8; 32], job: [u8; 16], round: u32) {
-            let token = Token { content: Hash(content), params: Hash(params), job: JobTag(job), round };
+        fn a_token_comes_back(content: [u8; 32], params: [u8; 32], job: [u8; 16], purchase_number: u32) {
+            let token = Token { content: Hash(content), params: Hash(params), job: JobTag(job), purchase_number };
             let text = token.to_string();
             prop_assert!(text.len() <= Token::MAX_LEN);
             prop_assert_eq!(Token::parse(&text), Some(token));
         }
 
         #[test]
-        fn what_was_sent_is_said_along_and_makes_no_other_token(content: [u8; 32], round: u32, track: u32, start_ms: u64) {
-            let token = Token { content: Hash(content), params: Hash(content), job: JobTag([7; 16]), round };
+        fn what_was_sent_is_said_along_and_makes_no_other_token(content: [u8; 32], purchase_number: u32, track: u32, start_ms: u64) {
+            let token = Token { content: Hash(content), params: Hash(content), job: JobTag([7; 16]), purchase_number };
             let cut = ExtractedPart { codec: Codec::Opus, track, start_ms };
             let text = token.encode_with_part(Some(cut));
             prop_assert!(text.starts_with("2.") && text.len() <= Token::MAX_LEN + 50, "{}", text);

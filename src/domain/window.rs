@@ -21,7 +21,7 @@ pub struct Windows(Vec<Window>);
 pub enum WindowState {
     /// Open until then at least. At that moment it may still be open.
     Open { until: Timestamp },
-    Shut {
+    Closed {
         /// When it opens; [`NEVER`] if it does not open again.
         until: Timestamp,
     },
@@ -35,7 +35,7 @@ impl WindowState {
     /// Returns when to look at the state again.
     pub fn changes_at(self) -> Timestamp {
         match self {
-            Self::Open { until } | Self::Shut { until } => until,
+            Self::Open { until } | Self::Closed { until } => until,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Windows {
             return WindowState::Open { until: end };
         }
         let next = self.0.iter().map(|window| window.from.next(now)).min();
-        WindowState::Shut { until: next.unwrap_or(NEVER) }
+        WindowState::Closed { until: next.unwrap_or(NEVER) }
     }
 
     /// Returns the moment at which the windows have been open for `open` in total since `from`; `None` if they do not
@@ -83,8 +83,8 @@ impl Windows {
                     open = open.saturating_sub(until.duration_since(now));
                     now = until;
                 }
-                WindowState::Shut { until: NEVER } => return None,
-                WindowState::Shut { until } => now = until,
+                WindowState::Closed { until: NEVER } => return None,
+                WindowState::Closed { until } => now = until,
             }
         }
     }
@@ -134,8 +134,8 @@ mod tests {
         Windows::new(lines.iter().map(window).collect()).unwrap()
     }
 
-    fn shut(until: &str) -> WindowState {
-        WindowState::Shut { until: at(until) }
+    fn closed(until: &str) -> WindowState {
+        WindowState::Closed { until: at(until) }
     }
 
     fn open(until: &str) -> WindowState {
@@ -146,10 +146,10 @@ mod tests {
     fn a_night_opens_in_the_evening_and_shuts_in_the_morning() {
         let nights = windows("Europe/Paris", &[("0 22 * * *", 8)]);
         let told = |text: &str| nights.at(at(text));
-        assert_eq!(told("2026-11-21T20:59:59.999Z"), shut("2026-11-21T21:00:00Z"));
+        assert_eq!(told("2026-11-21T20:59:59.999Z"), closed("2026-11-21T21:00:00Z"));
         assert_eq!(told("2026-11-21T21:00:00Z"), open("2026-11-22T05:00:00Z"));
         assert_eq!(told("2026-11-22T04:59:59.999Z"), open("2026-11-22T05:00:00Z"));
-        assert_eq!(told("2026-11-22T05:00:00Z"), shut("2026-11-22T21:00:00Z"));
+        assert_eq!(told("2026-11-22T05:00:00Z"), closed("2026-11-22T21:00:00Z"));
         // Eight hours stay eight hours when daylight saving time begins or ends.
         assert_eq!(told("2026-03-29T00:00:00Z"), open("2026-03-29T05:00:00Z"));
         assert_eq!(told("2026-10-25T00:00:00Z"), open("2026-10-25T04:00:00Z"));
@@ -160,7 +160,7 @@ mod tests {
     fn windows_that_meet_are_one_and_one_that_never_shuts_is_open() {
         let weekend = windows("UTC", &[("0 22 * * Mon-Fri", 8), ("0 6 * * Sat", 24), ("0 6 * * Sun", 24)]);
         assert_eq!(weekend.at(at("2026-11-20T23:00:00Z")), open("2026-11-23T06:00:00Z"));
-        assert_eq!(weekend.at(at("2026-11-23T06:00:00Z")), shut("2026-11-23T22:00:00Z"));
+        assert_eq!(weekend.at(at("2026-11-23T06:00:00Z")), closed("2026-11-23T22:00:00Z"));
         let always = windows("UTC", &[("* * * * *", 1)]);
         assert!(always.at(at("2026-11-20T23:00:00Z")).is_open());
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(nights.time_after_open(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
         assert_eq!(nights.time_after_open(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
         let gone = windows("UTC", &[("0 0 22 1 1 * 2020", 8)]);
-        assert_eq!((gone.time_after_open(from, hours(1)), gone.at(from)), (None, WindowState::Shut { until: NEVER }));
+        assert_eq!((gone.time_after_open(from, hours(1)), gone.at(from)), (None, WindowState::Closed { until: NEVER }));
     }
 
     proptest! {

@@ -71,7 +71,7 @@ pub enum HarvestError {
     #[error("{0}")]
     Disk(String),
     #[error(transparent)]
-    Told(#[from] std::io::Error),
+    Callback(#[from] std::io::Error),
 }
 
 /// Is called for each record. A record comes again only if its list had to be read again from the start.
@@ -82,12 +82,12 @@ impl Harvester<'_> {
     ///
     /// # Errors
     /// See [`HarvestError`]. What was written stays, and the next call continues from there.
-    pub async fn run(&self, tell: OnRecord<'_>) -> Result<(), HarvestError> {
+    pub async fn run(&self, on_record: OnRecord<'_>) -> Result<(), HarvestError> {
         let to = self.folder.to.clone();
         // Removes what a killed process left half-written. A file that cannot be removed does no harm.
         blocking(move || publish::remove_leftovers(&RootedPath::new(&to, "")).ok()).await;
         for _ in 0..RESTARTS {
-            if self.gather_once(tell).await? {
+            if self.gather_once(on_record).await? {
                 return Ok(());
             }
         }
@@ -96,17 +96,17 @@ impl Harvester<'_> {
     }
 
     /// Reads the list once. Returns `false` if the list shifted, so that records may have been missed.
-    async fn gather_once(&self, tell: OnRecord<'_>) -> Result<bool, HarvestError> {
+    async fn gather_once(&self, on_record: OnRecord<'_>) -> Result<bool, HarvestError> {
         let mut pages = PageCursor::new(PAGE);
         loop {
-            let Some(page) = self.page(&mut pages, tell).await? else { continue };
+            let Some(page) = self.page(&mut pages, on_record).await? else { continue };
             let ids = page.items.iter().enumerate().map(|(n, item)| name(n, item)).collect();
             for (number, item) in page.items.into_iter().enumerate() {
                 if !pages.is_fresh(&name(number, &item)) {
                     continue;
                 }
                 if let Some(gathered) = self.item(item).await? {
-                    tell(gathered)?;
+                    on_record(gathered)?;
                 }
             }
             match pages.take(ids, page.more) {
@@ -118,7 +118,11 @@ impl Harvester<'_> {
     }
 
     /// Returns the next page; `None` if it was too long, so that fewer records are asked for next.
-    async fn page(&self, pages: &mut PageCursor, tell: OnRecord<'_>) -> Result<Option<FullListPage>, HarvestError> {
+    async fn page(
+        &self,
+        pages: &mut PageCursor,
+        on_record: OnRecord<'_>,
+    ) -> Result<Option<FullListPage>, HarvestError> {
         let query = pages.query(&self.query);
         let asked = self.patiently(|| async {
             match self.client.whole_page(self.folder.kind, &query).await {
@@ -132,7 +136,7 @@ impl Harvester<'_> {
                 if !pages.shrink() {
                     pages.pass();
                     let words = format!("cannot read item {} of the list: {}", query.offset, fault.words);
-                    tell(HarvestedRecord { id: None, status: None, became: RecordOutcome::Failed(words) })?;
+                    on_record(HarvestedRecord { id: None, status: None, became: RecordOutcome::Failed(words) })?;
                 }
                 Ok(None)
             }

@@ -529,9 +529,9 @@ mod tests {
     fn sound_begins_so_long_after_the_file_and_is_copied_where_it_can_be() {
         let SoundTracks::Sound(sound) = file("mov,mp4", &[PICTURE, SOUND]) else { panic!("there is sound") };
         assert!((sound.start - 1.976_009).abs() < 1e-9 && sound.track == 1, "{sound:?}");
-        let [copy, anew] =
+        let [copy, encoded] =
             [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| ExtractionMethod { codec, copied });
-        assert_eq!(sound.methods(), [copy, anew]);
+        assert_eq!(sound.methods(), [copy, encoded]);
         assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.methods(), []);
         assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
         // A guessed length is only an upper bound.

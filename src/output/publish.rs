@@ -593,8 +593,8 @@ mod tests {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
         fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
-        let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
-        let ours = OwnOutputs { pending: placing, ..OwnOutputs::default() };
+        let pending_outputs = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
+        let ours = OwnOutputs { pending: pending_outputs, ..OwnOutputs::default() };
         let placed = put(folder.path(), &|| true, talk(b"new"), &ours).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");

@@ -36,7 +36,7 @@ pub struct ResultToRender<'a> {
 pub struct RenderedResult {
     /// First those in the language of the recording, in the order of the formats; then each translation's.
     pub outputs: Vec<RenderedOutput>,
-    /// The language that was heard most, if it is known.
+    /// The predominant language, if it is known.
     pub language: Option<String>,
     /// Says what of the result could not be read.
     pub unread: Option<String>,

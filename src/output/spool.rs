@@ -20,15 +20,15 @@ pub struct Spool {
 struct Used {
     /// Bytes that reservations hold.
     reserved: u64,
-    /// Bytes of the last reservation that was refused with [`RoomRequest::Later`]; 0 if none is unmet.
+    /// Bytes of the last reservation that was refused with [`SpaceRequest::Later`]; 0 if none is unmet.
     unmet_request: u64,
 }
 
 /// The answer to a reservation.
 #[derive(Debug)]
-pub enum RoomRequest {
+pub enum SpaceRequest {
     /// The room is reserved until this value is dropped.
-    Room(SpoolRoom),
+    Granted(SpoolSpace),
     /// Other reservations hold the room now and will give it back.
     Later,
     /// The request is larger than the whole spool.
@@ -37,7 +37,7 @@ pub enum RoomRequest {
 
 /// A reservation in the spool; dropping it gives the room back.
 #[derive(Debug)]
-pub struct SpoolRoom {
+pub struct SpoolSpace {
     spool: Arc<Spool>,
     bytes: u64,
 }
@@ -54,20 +54,20 @@ impl Spool {
     }
 
     /// Reserves `bytes` bytes.
-    pub fn reserve(self: &Arc<Self>, bytes: u64) -> RoomRequest {
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> SpaceRequest {
         if bytes > self.bound {
-            return RoomRequest::Never;
+            return SpaceRequest::Never;
         }
         let mut used = self.used();
         if bytes > self.bound - used.reserved {
             used.unmet_request = bytes;
-            return RoomRequest::Later;
+            return SpaceRequest::Later;
         }
         used.reserved += bytes;
-        RoomRequest::Room(SpoolRoom { spool: Arc::clone(self), bytes })
+        SpaceRequest::Granted(SpoolSpace { spool: Arc::clone(self), bytes })
     }
 
-    /// Whether the last reservation that was refused with [`RoomRequest::Later`] would be refused again now.
+    /// Whether the last reservation that was refused with [`SpaceRequest::Later`] would be refused again now.
     pub fn has_unmet_request(&self) -> bool {
         let mut used = self.used();
         if used.unmet_request <= self.bound - used.reserved {
@@ -102,7 +102,7 @@ impl Spool {
     }
 }
 
-impl SpoolRoom {
+impl SpoolSpace {
     /// Returns the size of the reservation, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -116,7 +116,7 @@ impl SpoolRoom {
     }
 }
 
-impl Drop for SpoolRoom {
+impl Drop for SpoolSpace {
     fn drop(&mut self) {
         self.shrink(0);
     }
@@ -128,10 +128,10 @@ mod tests {
     use std::io::Write;
     use tempfile::TempDir;
 
-    fn room(spool: &Arc<Spool>, bytes: u64) -> Option<SpoolRoom> {
+    fn room(spool: &Arc<Spool>, bytes: u64) -> Option<SpoolSpace> {
         match spool.reserve(bytes) {
-            RoomRequest::Room(room) => Some(room),
-            RoomRequest::Later | RoomRequest::Never => None,
+            SpaceRequest::Granted(room) => Some(room),
+            SpaceRequest::Later | SpaceRequest::Never => None,
         }
     }
 
@@ -139,9 +139,9 @@ mod tests {
     fn no_more_is_promised_than_there_is_and_all_of_it_comes_back() {
         let spool = Arc::new(Spool::new("nowhere", 100));
         let mut first = room(&spool, 60).unwrap();
-        assert!(matches!(spool.reserve(101), RoomRequest::Never));
+        assert!(matches!(spool.reserve(101), SpaceRequest::Never));
         assert!(!spool.has_unmet_request(), "what never fits is not waited for");
-        assert!(matches!(spool.reserve(41), RoomRequest::Later));
+        assert!(matches!(spool.reserve(41), SpaceRequest::Later));
         assert!(spool.has_unmet_request());
         first.shrink(59);
         assert_eq!((first.bytes(), spool.has_unmet_request()), (59, false));

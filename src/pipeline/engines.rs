@@ -48,8 +48,8 @@ impl Engines {
         self.shared.changed.notify_one();
     }
 
-    pub fn nudge(&self) {
-        self.each().for_each(|engine| engine.nudge());
+    pub fn wake(&self) {
+        self.each().for_each(|engine| engine.wake());
     }
 
     pub fn recall(&self) {
@@ -145,7 +145,7 @@ impl Engines {
     async fn pass_on(&self) -> Infallible {
         loop {
             self.passing.rung().await;
-            self.nudge();
+            self.wake();
         }
     }
 

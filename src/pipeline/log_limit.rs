@@ -26,7 +26,7 @@ struct Logged {
 impl LogLimit {
     /// Whether one more file has a log line of its own. If not, counts it.
     pub fn has_line(&self, cause: &'static str, now: Timestamp) -> bool {
-        self.tell(now, false);
+        self.log_due(now, false);
         let mut by_cause = self.logged();
         let logged = by_cause.entry(cause).or_insert(Logged { since: now, lines: 0, unlogged: 0 });
         if logged.lines < LINES {
@@ -38,7 +38,7 @@ impl LogLimit {
     }
 
     /// Logs the counts of the causes whose window is over; of all causes if `is_last`.
-    pub fn tell(&self, now: Timestamp, is_last: bool) {
+    pub fn log_due(&self, now: Timestamp, is_last: bool) {
         let mut by_cause = self.logged();
         for (cause, logged) in by_cause.iter().filter(|(_, logged)| is_last || logged.is_over(now)) {
             if logged.unlogged > 0 {

@@ -79,7 +79,7 @@ impl MediaFile {
     }
 
     /// Describes the error of a look or a read.
-    pub fn said(&self, error: &io::Error) -> String {
+    pub fn describe_error(&self, error: &io::Error) -> String {
         match self {
             Self::File { path, .. } => describe_error(error, &path.full()),
             Self::Object { .. } | Self::Remote(_) => error.to_string(),

@@ -22,7 +22,7 @@ pub type ClosedWindows = BTreeMap<SourceName, Timestamp>;
 pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> ClosedWindows {
     let closing = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
         WindowState::Open { .. } => None,
-        WindowState::Shut { until } => Some((name.clone(), until)),
+        WindowState::Closed { until } => Some((name.clone(), until)),
     };
     mounts.iter().filter_map(closing).collect()
 }
@@ -31,22 +31,22 @@ pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Clo
 pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
     source.submit.as_ref().is_none_or(|windows| match windows.at(wall) {
         WindowState::Open { until } => until.duration_since(wall) > needs,
-        WindowState::Shut { .. } => false,
+        WindowState::Closed { .. } => false,
     })
 }
 
 /// Returns a job as it is shown. A job that waits for its window gets a fault that says so, since its row has none.
-pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
+pub fn with_window_fault(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
     match mounts.get(&job.key.source) {
-        Some(mount) => told_for(mount.source(), job, at),
+        Some(mount) => with_window_fault_of(mount.source(), job, at),
         None => job,
     }
 }
 
 /// Returns a job of this source as it is shown.
-pub fn told_for(source: &Source, job: Job, at: Moment) -> Job {
+pub fn with_window_fault_of(source: &Source, job: Job, at: Moment) -> Job {
     let Some(windows) = source.submit.as_ref().filter(|_| is_pausable(&job)) else { return job };
-    let WindowState::Shut { until } = windows.at(at.wall) else { return job };
+    let WindowState::Closed { until } = windows.at(at.wall) else { return job };
     // A job that waits for longer, or for a person, keeps that reason.
     if job.due.is_none_or(|due| due >= until) {
         return job;

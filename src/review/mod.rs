@@ -27,7 +27,7 @@ use spoken::{SpokenWord, spoken_words};
 /// What is known of a recording. All times are seconds from its start; times that are no numbers or lie outside the
 /// audio are accepted.
 #[derive(Debug, Clone, Copy)]
-pub struct Heard<'a> {
+pub struct ReviewInput<'a> {
     pub transcript: &'a Transcript,
     /// The codes of the languages that were requested; empty if any is expected.
     pub requested: &'a [String],
@@ -38,7 +38,7 @@ pub struct Heard<'a> {
 }
 
 /// Runs the checks that are switched on. The warnings lie within the audio, and are in no order.
-pub fn review(heard: &Heard<'_>, thresholds: &Thresholds) -> Vec<ReviewWarning> {
+pub fn review(heard: &ReviewInput<'_>, thresholds: &Thresholds) -> Vec<ReviewWarning> {
     let end = heard.length.filter(|length| length.is_finite() && *length > 0.0);
     let limit = end.unwrap_or(LONGEST);
     let material = Material {

@@ -175,7 +175,7 @@ pub async fn start(
         list_sources: ListSources { store, live },
         rendered: ResponseCache::default(),
         cors: Cors::new(options.cors, &options.key_headers, options.public_url.as_ref()),
-        door: KeyCheck::new(&options.keys, &assigned.owners, options.key_headers),
+        key_check: KeyCheck::new(&options.keys, &assigned.owners, options.key_headers),
         recognisers,
         fetcher,
         born: clock.uptime(),
@@ -324,11 +324,11 @@ impl RunningService {
             let assigned = match assigned {
                 Ok(assigned) => assigned,
                 Err(error) => {
-                    service.door.retain_keys(&keys);
+                    service.key_check.retain_keys(&keys);
                     return Err(error);
                 }
             };
-            service.door.replace_keys(&keys, &assigned.owners);
+            service.key_check.replace_keys(&keys, &assigned.owners);
             store.upload_store.set_key_count(client_count(&keys));
             for (old, new) in &assigned.merged {
                 tracing::warn!(

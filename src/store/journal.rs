@@ -284,7 +284,7 @@ mod tests {
 
     fn note(job: u64, at: Timestamp, words: Option<&str>) -> HistoryEntry {
         let words = words.map(str::to_owned);
-        HistoryEntry { at, job: JobId(job), stage: StageKind::Settled, round: 0, words, transcription: None }
+        HistoryEntry { at, job: JobId(job), stage: StageKind::Settled, purchase_number: 0, words, transcription: None }
     }
 
     #[test]

@@ -78,8 +78,8 @@ impl MemoryDisk {
             match inner.since_barrier.pop() {
                 Some(Change::Job(id, Some(job))) => drop(inner.now.jobs.insert(id, *job)),
                 Some(Change::Job(id, None)) => drop(inner.now.jobs.remove(&id)),
-                Some(Change::Bought(order, Some(bought))) => drop(inner.now.bought.insert(order, bought)),
-                Some(Change::Bought(order, None)) => drop(inner.now.bought.remove(&order)),
+                Some(Change::Bought(purchase_key, Some(bought))) => drop(inner.now.bought.insert(purchase_key, bought)),
+                Some(Change::Bought(purchase_key, None)) => drop(inner.now.bought.remove(&purchase_key)),
                 Some(Change::Sightings(before)) => inner.now.sightings = before,
                 Some(Change::Trusted(before)) => inner.now.trusted = before,
                 Some(Change::Pauses(before)) => inner.now.pauses = before,
@@ -119,22 +119,22 @@ impl Rows for MemoryDisk {
         }))
     }
 
-    fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
-        Ok(self.inner().now.bought.get(order).cloned())
+    fn bought(&self, purchase_key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        Ok(self.inner().now.bought.get(purchase_key).cloned())
     }
 
     fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError> {
-        self.inner().now.bought.iter().for_each(|(order, bought)| see(order, bought));
+        self.inner().now.bought.iter().for_each(|(purchase_key, bought)| see(purchase_key, bought));
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
+    fn put_bought(&mut self, purchase_key: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = match bought {
-            Some(bought) => inner.now.bought.insert(order.clone(), bought.clone()),
-            None => inner.now.bought.remove(order),
+            Some(bought) => inner.now.bought.insert(purchase_key.clone(), bought.clone()),
+            None => inner.now.bought.remove(purchase_key),
         };
-        inner.since_barrier.push(Change::Bought(order.clone(), before));
+        inner.since_barrier.push(Change::Bought(purchase_key.clone(), before));
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl ProcessLock {
 
     /// Keeps other processes out as long as the returned file lives, and changes nothing: for a process that only
     /// reads. `None` if only releases without this lock have used the queue yet.
-    pub fn keep_shut(state: &Path) -> Result<Option<File>, LockError> {
+    pub fn keep_locked(state: &Path) -> Result<Option<File>, LockError> {
         let path = state.join(NAME);
         match File::open(&path) {
             Ok(file) => lock(file).map(Some),
@@ -90,11 +90,11 @@ mod tests {
         let Err(LockError::Held(pid)) = ProcessLock::enter(state.path()) else { panic!("two passed") };
         assert_eq!(pid, Some(std::process::id()));
         assert_eq!(holder(state.path()), pid);
-        let Err(LockError::Held(_)) = ProcessLock::keep_shut(state.path()) else { panic!("somebody is inside") };
+        let Err(LockError::Held(_)) = ProcessLock::keep_locked(state.path()) else { panic!("somebody is inside") };
         drop(inside);
         assert_eq!(holder(state.path()), None);
         assert_eq!(std::fs::read(state.path().join(NAME)).unwrap(), b"");
-        let looking = ProcessLock::keep_shut(state.path()).unwrap();
+        let looking = ProcessLock::keep_locked(state.path()).unwrap();
         assert!(matches!(ProcessLock::enter(state.path()), Err(LockError::Held(None))));
         drop(looking);
         ProcessLock::enter(state.path()).unwrap();

@@ -29,7 +29,7 @@ pub fn compare(old: &Job, row: &ManifestRow, seen: RowSight, now: Timestamp, due
         }
         _ => {
             let old = Job { seen: seen.stamp().unwrap_or(old.seen), ..old.clone() };
-            match old.apply(JobEvent::Reordered { row: Box::new(row.clone()) }, now) {
+            match old.apply(JobEvent::RowChanged { row: Box::new(row.clone()) }, now) {
                 Ok(new) => RowChange::Reordered(Box::new(new.deferred(Some(due), row.wait_fault(seen, now)))),
                 Err(_) => RowChange::Later,
             }
@@ -73,8 +73,9 @@ mod tests {
     }
 
     fn written() -> Stage {
-        let order = PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
-        Stage::Written { order, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() }
+        let purchase_key =
+            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+        Stage::Written { purchase_key, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() }
     }
 
     #[test]
@@ -87,15 +88,15 @@ mod tests {
         else {
             panic!("another language is another order")
         };
-        assert_eq!((new.stage.kind(), new.round, new.due), (StageKind::Found, 1, Some(Timestamp(9))));
+        assert_eq!((new.stage.kind(), new.purchase_number, new.due), (StageKind::Found, 1, Some(Timestamp(9))));
         assert!(new.is_confirmed_complete() && new.made_from.is_none() && new.fault.is_none());
         let edited = ManifestRow { languages: vec!["de".to_owned()], ..row() };
         let RowChange::Reordered(waits) = super::compare(&done, &edited, RowSight::Nothing, NOW, Timestamp(9)) else {
             panic!("another language is another order")
         };
         assert!(waits.awaits_file(), "what is known not to be there need not be looked for at once");
-        let Stage::Written { order, transcription, .. } = written() else { unreachable!() };
-        let running = job(Stage::Submitted { order, transcription });
+        let Stage::Written { purchase_key, transcription, .. } = written() else { unreachable!() };
+        let running = job(Stage::Submitted { purchase_key, transcription });
         assert_eq!(compare(&running, ManifestRow { languages: Vec::new(), ..row() }), RowChange::Later);
     }
 
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_was_given_up_for_starts_it_over_when_its_row_is_mended() {
+    fn what_a_job_was_given_up_for_starts_it_over_when_its_row_is_fixed() {
         let fault = Fault::new(FaultKind::Altered, "other bytes", NOW);
         let mut failed = job(Stage::Failed { from: Box::new(Stage::Settled), fault: fault.clone() });
         failed.fault = Some(fault);

@@ -64,7 +64,7 @@ pub struct ReceiverCounts {
 pub type HintSink = Arc<dyn Fn(Hint) -> bool + Send + Sync>;
 
 struct Receiver {
-    seals: AddressSeal,
+    address_seal: AddressSeal,
     webhook: bool,
     take: HintSink,
     counts: Arc<ReceiverCounts>,
@@ -88,21 +88,21 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is valid.
-pub fn start(listener: TcpListener, seals: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
-    start_secured(listener, None, seals, webhook, take)
+pub fn start(listener: TcpListener, address_seal: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
+    start_secured(listener, None, address_seal, webhook, take)
 }
 
 /// As [`start`], over TLS if there is a certificate. The clock decides when its files are checked.
 pub fn start_secured(
     listener: TcpListener,
     secured: Option<(Arc<ListenerTls>, Arc<dyn Clock>)>,
-    seals: AddressSeal,
+    address_seal: AddressSeal,
     webhook: bool,
     take: HintSink,
 ) -> CallbackListener {
     let tls = secured.as_ref().map(|(tls, _)| Arc::clone(tls));
     let counts = Arc::<ReceiverCounts>::default();
-    let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
+    let receiver = Arc::new(Receiver { address_seal, webhook, take, counts: Arc::clone(&counts) });
     let closing = CancellationToken::new();
     let answer = move |request, _| receive(Arc::clone(&receiver), request);
     let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, LIMITS, closing.clone()));
@@ -142,14 +142,14 @@ async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     let work = || place.as_ref().and_then(ConnectionSlot::start_request);
     let answer = match kind {
         _ if request.extensions().get::<Full>().is_some() => StatusCode::SERVICE_UNAVAILABLE,
-        CALLBACK_PATH if has_body_method => match receiver.seals.open(last) {
+        CALLBACK_PATH if has_body_method => match receiver.address_seal.open(last) {
             Some(hint) => {
                 let _working = work();
                 receiver.callback(hint, request.into_body()).await
             }
             None => StatusCode::NOT_FOUND,
         },
-        WEBHOOK_PATH if has_body_method && receiver.webhook && receiver.seals.is_webhook(last) => {
+        WEBHOOK_PATH if has_body_method && receiver.webhook && receiver.address_seal.is_webhook(last) => {
             let _working = work();
             receiver.webhook(request.into_body()).await
         }

@@ -77,19 +77,19 @@ impl ReadTranscript {
 /// What was counted so far in this result.
 #[derive(Default)]
 struct Usage {
-    words: Room,
-    utterances: Room,
+    words: TextAllowance,
+    utterances: TextAllowance,
     unread: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 /// How many words or utterances were read so far, and how many bytes of text they have.
 #[derive(Default)]
-struct Room {
+struct TextAllowance {
     count: Cell<usize>,
     bytes: Cell<usize>,
 }
 
-impl Room {
+impl TextAllowance {
     /// Whether there is room for another one with a text of this length; if there is, it is counted.
     fn take(&self, bytes: usize) -> bool {
         let (count, bytes) = (self.count.get() + 1, self.bytes.get() + bytes);

@@ -8,7 +8,7 @@ use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_media_address, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::media_address::{is_object_address, is_url};
-use crate::control::transport::protocol::{Added, CommandRefusal, ControlAnswer, ControlRequest, UrlOrder};
+use crate::control::transport::protocol::{AddUrlRequest, Added, CommandRefusal, ControlAnswer, ControlRequest};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
@@ -65,7 +65,7 @@ fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<Contr
     }
     let billed = args.duration.map(|millis| millis.saturating_mul(args.channels));
     let url = cells::url(typed.as_os_str().as_bytes());
-    Ok(url.map(|url| ControlRequest::AddUrl(UrlOrder { url, source, outputs, billed })))
+    Ok(url.map(|url| ControlRequest::AddUrl(AddUrlRequest { url, source, outputs, billed })))
 }
 
 /// Whether the argument has the form of an address (`scheme://…`). The address of an object (`s3://…`) counts as a

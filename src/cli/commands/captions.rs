@@ -23,7 +23,7 @@ use std::time::Duration;
 /// [`CommandError::Usage`] for a file that cannot be read, or not be repaired; errors of the configuration, of stdout
 /// and of written files.
 pub fn run(context: &Context, args: &CaptionsArgs) -> Result<u8, CommandError> {
-    match &args.order {
+    match &args.command {
         CaptionsCommand::Check(args) => check_files(context, args),
         CaptionsCommand::Fix(args) => fix_files(context, args),
     }

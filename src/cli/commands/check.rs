@@ -1,7 +1,7 @@
 //! `scribed check`: checks the configuration, folders, tools, services and clocks, and says how to fix what is wrong.
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
-use crate::cli::commands::check_manifests::{self, ManifestReport, Verdict};
+use crate::cli::commands::check_manifests::{self, ManifestFinding, ManifestReport};
 use crate::cli::commands::check_output_files::{OWNERSHIP_FIX, refused_ownership};
 use crate::cli::commands::check_outputs;
 use crate::cli::runtime::entry::Context;
@@ -98,10 +98,12 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
         );
         let manifests = check_manifests::reports(mount).await;
-        results.extend(manifests.into_iter().map(|ManifestReport { what, verdict, words }| match verdict {
-            Verdict::Nothing => self::warning(&what, words, NO_MANIFEST_FIX),
-            Verdict::Misspelt => self::warning(&what, words, COLUMN_FIX),
-            Verdict::Good | Verdict::Wrong => result(&what, verdict == Verdict::Good, words, MANIFEST_FIX),
+        results.extend(manifests.into_iter().map(|ManifestReport { what, finding, words }| match finding {
+            ManifestFinding::Nothing => self::warning(&what, words, NO_MANIFEST_FIX),
+            ManifestFinding::Misspelt => self::warning(&what, words, COLUMN_FIX),
+            ManifestFinding::Good | ManifestFinding::Wrong => {
+                result(&what, finding == ManifestFinding::Good, words, MANIFEST_FIX)
+            }
         }));
     }
     let serves = needs_recogniser(&config);

@@ -22,12 +22,12 @@ const MAX_LISTED: usize = 10;
 /// A result of checking one manifest.
 pub struct ManifestReport {
     pub what: String,
-    pub verdict: Verdict,
+    pub finding: ManifestFinding,
     pub words: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ManifestFinding {
     Good,
     /// The manifest or one of its rows cannot be used.
     Wrong,
@@ -51,7 +51,7 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
         let pattern = manifests.pattern.glob().glob();
         let none = || {
             let words = no_match_message(pattern, &source.folder);
-            ManifestReport { what: format!("source {}", source.name), verdict: Verdict::Nothing, words }
+            ManifestReport { what: format!("source {}", source.name), finding: ManifestFinding::Nothing, words }
         };
         let problems = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
         let read = found.manifests.iter().flat_map(|(manifest, stamp)| read_report(&mount, manifest, *stamp));
@@ -68,7 +68,7 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
 }
 
 fn bad(what: String, words: String) -> ManifestReport {
-    ManifestReport { what, verdict: Verdict::Wrong, words }
+    ManifestReport { what, finding: ManifestFinding::Wrong, words }
 }
 
 /// Says that no file matches the pattern of a source's manifests.
@@ -146,15 +146,15 @@ fn read_report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> Vec<ManifestR
                 0 => {}
                 more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` shows them all")),
             }
-            let verdict = if count.wrong + count.held == 0 { Verdict::Good } else { Verdict::Wrong };
+            let finding = if count.wrong + count.held == 0 { ManifestFinding::Good } else { ManifestFinding::Wrong };
             let odd = misspelt(&form.columns).into_iter().map(|(column, meant)| odd_column(&what, column, meant));
             let odd: Vec<_> = odd.collect();
-            std::iter::once(ManifestReport { what, verdict, words }).chain(odd).collect()
+            std::iter::once(ManifestReport { what, finding, words }).chain(odd).collect()
         }
     }
 }
 
 fn odd_column(what: &str, column: &str, meant: &str) -> ManifestReport {
     let words = format!("scribed has no column `{}`: did you mean `{meant}`?", escape::line(column));
-    ManifestReport { what: what.to_owned(), verdict: Verdict::Misspelt, words }
+    ManifestReport { what: what.to_owned(), finding: ManifestFinding::Misspelt, words }
 }

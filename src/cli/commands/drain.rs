@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError
         Some(left) => left,
         None => run_pass(context, args.patience, &stop).await?,
     };
-    context.print_json(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
+    context.print_json(&json!({ "drained": left == Left::default(), "left": left.in_progress, "asks": left.asks }))?;
     print_result(context, left, stop.is_cancelled())?;
     Ok(if left == Left::default() { 0 } else { UNFINISHED })
 }
@@ -47,7 +47,7 @@ pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError
 /// Counts of submitted jobs that are not written yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Left {
-    moving: u64,
+    in_progress: u64,
     /// Jobs that are stuck or wait for a person.
     asks: u64,
 }
@@ -56,7 +56,7 @@ impl Left {
     fn of(status: &QueueStatus) -> Self {
         let bought = [StageKind::Submitting, StageKind::Submitted, StageKind::Fetched];
         let total: u64 = bought.iter().map(|kind| status.jobs.get(kind).copied().unwrap_or(0)).sum();
-        Self { moving: total.saturating_sub(status.waiting_for_a_person), asks: status.waiting_for_a_person }
+        Self { in_progress: total.saturating_sub(status.waiting_for_a_person), asks: status.waiting_for_a_person }
     }
 }
 
@@ -85,13 +85,13 @@ async fn watch_daemon(
             }
             left => left?,
         };
-        if left.moving == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {
+        if left.in_progress == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {
             shown.finish_and_clear();
             return Ok(Some(left));
         }
         show_words(
             &shown,
-            &format!("{} {} at the service or being written", left.moving, agree(left.moving, "is", "are")),
+            &format!("{} {} at the service or being written", left.in_progress, agree(left.in_progress, "is", "are")),
         );
         tokio::select! {
             () = SystemClock.sleep(POLL_INTERVAL) => {}
@@ -126,10 +126,10 @@ async fn run_pass(context: &Context, patience: Duration, stop: &CancellationToke
 
 fn print_result(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
     match left {
-        Left { moving: 0, asks: 0 } => {
+        Left { in_progress: 0, asks: 0 } => {
             context.print_line("drained: the service has no job left, and all results are written")?;
         }
-        Left { moving: 0, asks } => context.print_line(&format!(
+        Left { in_progress: 0, asks } => context.print_line(&format!(
             "drained, except {}: `scribed jobs` lists what is left, `scribed retry` or `scribed cancel` ends it",
             agree(
                 asks,
@@ -137,13 +137,16 @@ fn print_result(context: &Context, left: Left, stopped: bool) -> std::io::Result
                 &format!("{asks} jobs that are stuck or wait for a person")
             )
         ))?,
-        Left { moving, .. } if stopped => {
-            context.print_line(&format!("stopped waiting; {moving} {} not ended yet", agree(moving, "has", "have")))?;
-        }
-        Left { moving, .. } => {
+        Left { in_progress, .. } if stopped => {
             context.print_line(&format!(
-                "{moving} {} not ended yet; `scribed jobs` shows the reasons",
-                agree(moving, "has", "have")
+                "stopped waiting; {in_progress} {} not ended yet",
+                agree(in_progress, "has", "have")
+            ))?;
+        }
+        Left { in_progress, .. } => {
+            context.print_line(&format!(
+                "{in_progress} {} not ended yet; `scribed jobs` shows the reasons",
+                agree(in_progress, "has", "have")
             ))?;
         }
     }

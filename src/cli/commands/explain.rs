@@ -41,7 +41,7 @@ pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandErr
         _ => NextStep::new(explained.next.clone(), scanned_at(&explained)),
     };
     context.print_json(&object(&explained, &next))?;
-    tell(context, &explained, &next)?;
+    print(context, &explained, &next)?;
     Ok(0)
 }
 
@@ -59,7 +59,7 @@ async fn by_name(
     there: &Explained,
     typed: &Path,
 ) -> Result<Option<MediaAddress>, CommandError> {
-    let has_nothing = matches!(there.verdict, PathRole::Outside | PathRole::Missing) && there.job.is_none();
+    let has_nothing = matches!(there.role, PathRole::Outside | PathRole::Missing) && there.job.is_none();
     let Some(job) =
         Some(parse_job_selector(typed)?).filter(|wanted| has_nothing && !matches!(wanted, JobSelector::Number(_)))
     else {
@@ -76,7 +76,7 @@ async fn by_name(
 }
 
 /// Prints the explanation for people, without repetitions.
-fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
+fn print(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
     context.print_line(&explained.path.to_string())?;
     if let Some(job) = &explained.job {
         context.print_line(&format!("  job      {}: {}", job.id, job.key))?;
@@ -107,12 +107,12 @@ fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<
 
 /// Returns when the scan begins that adds the file, if the file waits for one.
 fn scanned_at(explained: &Explained) -> Option<Timestamp> {
-    explained.scan.as_ref().filter(|_| explained.verdict == PathRole::Taken)?.next
+    explained.scan.as_ref().filter(|_| explained.role == PathRole::Taken)?.next
 }
 
 fn object(explained: &Explained, next: &NextStep) -> Value {
     json!({
-        "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
+        "path": explained.path.path().to_string_lossy(), "verdict": explained.role, "words": explained.words,
         "next": next.text, "source": explained.source, "job": explained.job.as_deref().map(row),
         "where": place_of(explained), "why": all_reasons(explained), "when": next.at.map(timestamps::format),
         "can": all_options(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
@@ -122,5 +122,5 @@ fn object(explained: &Explained, next: &NextStep) -> Value {
 
 /// Returns the stage of the file's job; without a job, the role of the path.
 fn place_of(explained: &Explained) -> Value {
-    explained.job.as_ref().map_or_else(|| json!(explained.verdict), |job| json!(job.stage.kind().name()))
+    explained.job.as_ref().map_or_else(|| json!(explained.role), |job| json!(job.stage.kind().name()))
 }

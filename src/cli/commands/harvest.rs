@@ -56,7 +56,7 @@ async fn harvest_all(
                     break;
                 }
                 Err(HarvestError::Disk(words)) => return Err(CommandError::Io(io::Error::other(words))),
-                Err(HarvestError::Told(error)) => return Err(CommandError::Io(error)),
+                Err(HarvestError::Callback(error)) => return Err(CommandError::Io(error)),
             }
         }
     }

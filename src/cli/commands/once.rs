@@ -87,7 +87,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         context.print_line(&format!("  billed beyond the reserved amount: {}", summary.excess.words()))?;
     }
     print_pauses(context, &summary.pauses)?;
-    tell_exit(context, &summary.health)?;
+    print_exit(context, &summary.health)?;
     Ok(summary.health.exit_code())
 }
 
@@ -444,7 +444,7 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
-    tell_incomplete(context, tally, missing)?;
+    print_incomplete(context, tally, missing)?;
     if tally.suspect > 0 {
         let jobs = tally.suspect;
         let are = agree(jobs, "is", "are");
@@ -453,14 +453,14 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
     for (what, count) in &waiting {
         context.print_line(&format!("  {count} waiting for: {}", WaitReason::shown_name(what, false)))?;
     }
-    tell_held_back(context, held_back)?;
+    print_held_back(context, held_back)?;
     if *doubles > 0 {
         let (twice, ids) = (count(*doubles, "transcription"), agree(*doubles, "exists twice", "exist twice"));
         let their = agree(*doubles, "its", "their");
         context.print_line(&format!("  {twice} {ids} at the service; the log has {their} ids"))?;
     }
-    left_out.as_ref().map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
-    tell_missing_manifests(context, summary)?;
+    left_out.as_ref().map_or(Ok(()), |left_out| print_left_out(context, left_out))?;
+    print_missing_manifests(context, summary)?;
     let is_idle = *tally == Tally::default() && waits == 0 && facts.away.is_empty() && held_back.by_limit == 0;
     match ended {
         EngineEnd::Stopped => context.print_line("stopped; the next `scribed once` continues"),
@@ -475,7 +475,7 @@ fn print_summary(context: &Context, summary: &PassSummary, elapsed: Duration) ->
 }
 
 /// Prints which patterns matched no manifest, and which manifests are gone.
-fn tell_missing_manifests(context: &Context, summary: &PassSummary) -> std::io::Result<()> {
+fn print_missing_manifests(context: &Context, summary: &PassSummary) -> std::io::Result<()> {
     for words in &summary.unmatched {
         context.print_line(&format!("  {words}"))?;
     }
@@ -491,7 +491,7 @@ fn gone_manifest_object(manifest: &JobKey) -> Value {
 }
 
 /// Prints how many of the jobs that are done lack what, and in how many speech was not understood.
-fn tell_incomplete(context: &Context, tally: &Tally, missing: &BTreeMap<String, u64>) -> std::io::Result<()> {
+fn print_incomplete(context: &Context, tally: &Tally, missing: &BTreeMap<String, u64>) -> std::io::Result<()> {
     if let jobs @ 1.. = tally.incomplete.saturating_sub(tally.not_understood) {
         context.print_line(&format!("  {jobs} of those done {} incomplete:", agree(jobs, "is", "are")))?;
     }
@@ -509,7 +509,7 @@ fn tell_incomplete(context: &Context, tally: &Tally, missing: &BTreeMap<String, 
 }
 
 /// Prints why the exit code is not 0, and which command shows more.
-fn tell_exit(context: &Context, health: &Health) -> std::io::Result<()> {
+fn print_exit(context: &Context, health: &Health) -> std::io::Result<()> {
     if health.exit_code() != 0 {
         context.print_line(&format!("exit code {}:", health.exit_code()))?;
     }
@@ -533,7 +533,7 @@ fn row_left_out((key, why): &(JobKey, String)) -> Value {
     json!({ "source": key.source, "path": key.path.lossy(), "why": why })
 }
 
-fn tell_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()> {
+fn print_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()> {
     if let Some((limit, made)) = held_back.purchases.filter(|_| held_back.by_limit > 0) {
         let left = held_back.by_limit;
         context.print_line(&format!(
@@ -546,7 +546,7 @@ fn tell_held_back(context: &Context, held_back: &HeldBack) -> std::io::Result<()
     }
 }
 
-fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
+fn print_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
     if left_out.count > 0 {
         let (files, are) = (count(left_out.count, "file"), agree(left_out.count, "is", "are"));
         context.print_line(&format!("{files} of the plan {are} left out:"))?;

@@ -16,13 +16,13 @@ use std::io;
 pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandError> {
     let millis = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
     let request = ControlRequest::Pause { whose: scope(args.source.as_deref()), millis };
-    tell(context, &send(context, request).await?)
+    print(context, &send(context, request).await?)
 }
 
 /// Ends the pause of all sources, or of one.
 pub async fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, CommandError> {
     let request = ControlRequest::Resume { whose: scope(args.source.as_deref()) };
-    tell(context, &send(context, request).await?)
+    print(context, &send(context, request).await?)
 }
 
 fn scope(source: Option<&str>) -> PauseScope {
@@ -35,7 +35,7 @@ async fn send(context: &Context, request: ControlRequest) -> Result<Pauses, Comm
     Ok(pauses)
 }
 
-fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
+fn print(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
     context.print_json(&pauses_json(pauses))?;
     print_pauses(context, pauses)?;
     let now = SystemClock.now();

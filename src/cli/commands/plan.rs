@@ -71,7 +71,7 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
         blocking(move || writer.end(object)).await?;
         sum.saved.clone_from(&args.save);
     }
-    tell(context, &sum)
+    print(context, &sum)
 }
 
 /// Returns the use of each budget. A budget that the queue does not report is unused: there is no queue yet, or it is
@@ -89,7 +89,7 @@ fn now() -> crate::domain::names::Timestamp {
     crate::clock::Clock::now(&SystemClock)
 }
 
-fn tell(context: &Context, sum: &PlanReport) -> Result<u8, CommandError> {
+fn print(context: &Context, sum: &PlanReport) -> Result<u8, CommandError> {
     sum.print(context)?;
     Ok(if sum.is_whole() { 0 } else { UNFINISHED })
 }
@@ -154,9 +154,11 @@ impl KnownFiles {
     }
 
     /// Returns for each purchase key whether it was bought already.
-    pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
-        let Some(queue) = self.queue().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
-        match queue.request(ControlRequest::Bought { orders }).await? {
+    pub async fn bought(&self, purchase_keys: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
+        let Some(queue) = self.queue().filter(|_| !purchase_keys.is_empty()) else {
+            return Ok(vec![false; purchase_keys.len()]);
+        };
+        match queue.request(ControlRequest::Bought { purchase_keys }).await? {
             ControlAnswer::Bought(bought) => Ok(bought),
             _ => Err(protocol_mismatch()),
         }

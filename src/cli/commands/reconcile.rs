@@ -52,7 +52,7 @@ async fn compare_all(
             true => delete(&**client, &report.doubles).await?,
             false => Vec::new(),
         };
-        tell(context, &report, &deleted)?;
+        print(context, &report, &deleted)?;
         agree &= report.agrees();
     }
     Ok(agree)
@@ -132,7 +132,7 @@ async fn delete(client: &dyn Client, doubles: &[Double]) -> Result<Vec<(Transcri
     Ok(deleted)
 }
 
-fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)]) -> io::Result<()> {
+fn print(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)]) -> io::Result<()> {
     context.print_json(&object(report, deleted))?;
     let Report { service, ours, known, earlier, without_token, .. } = report;
     context.print_line(&format!(

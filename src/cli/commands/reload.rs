@@ -1,7 +1,7 @@
 //! `scribed reload`: makes the daemon and `scribed serve` read the configuration again. What they then do is in
 //! `cli/runtime/reload_signal.rs` and `cli/runtime/serve_reload.rs`.
 
-use crate::cli::runtime::entry::{Context, tell};
+use crate::cli::runtime::entry::{Context, print_failure};
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::cli::runtime::serve_reload;
@@ -24,7 +24,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
         (Ok(_), daemon) => daemon,
         (Err(failure), Ok(_)) => Err(failure),
         (Err(of_served), Err(of_daemon)) => {
-            tell(context, &of_served);
+            print_failure(context, &of_served);
             Err(of_daemon)
         }
     }

@@ -40,11 +40,12 @@ pub async fn run(context: &Context, args: &RenderArgs) -> Result<u8, CommandErro
         after: None,
     };
     let mut batch = BatchResult::default();
-    let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), dry_run: args.dry_run };
+    let mut progress =
+        RenderProgress { context, ticker: Ticker::new(context), sum: Sum::default(), dry_run: args.dry_run };
     for typed in &args.jobs {
         let query = RenderQuery { job: Some(parse_job_selector(typed)?), ..query.clone() };
         match queue.try_request(ControlRequest::Render(query)).await? {
-            Ok(ControlAnswer::Rendered(piece)) => told.add(&piece)?,
+            Ok(ControlAnswer::Rendered(piece)) => progress.add(&piece)?,
             Ok(_) => return Err(protocol_mismatch()),
             Err(refusal) => batch.record_refusal(context, typed, refusal)?,
         }
@@ -53,15 +54,15 @@ pub async fn run(context: &Context, args: &RenderArgs) -> Result<u8, CommandErro
         let ControlAnswer::Rendered(piece) = queue.request(ControlRequest::Render(query.clone())).await? else {
             return Err(protocol_mismatch());
         };
-        told.add(&piece)?;
+        progress.add(&piece)?;
         query.after = piece.next;
         if query.after.is_none() {
             break;
         }
     }
-    told.ticker.clear();
-    told.sum.print(context, args.dry_run)?;
-    let failed = if told.sum.problems > 0 { UNFINISHED } else { 0 };
+    progress.ticker.clear();
+    progress.sum.print(context, args.dry_run)?;
+    let failed = if progress.sum.problems > 0 { UNFINISHED } else { 0 };
     Ok(batch.exit_code().max(failed))
 }
 
@@ -105,14 +106,14 @@ pub fn renderable(config: &Config, status: &QueueStatus) -> Renderable {
     sum
 }
 
-struct Told<'a> {
+struct RenderProgress<'a> {
     context: &'a Context,
     ticker: Ticker,
     sum: Sum,
     dry_run: bool,
 }
 
-impl Told<'_> {
+impl RenderProgress<'_> {
     fn add(&mut self, piece: &RenderPiece) -> io::Result<()> {
         self.sum.jobs += piece.unchanged;
         self.sum.unchanged += piece.unchanged;

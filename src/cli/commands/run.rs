@@ -48,8 +48,8 @@ async fn work(
     listening: ListeningSocket,
     stop: &CancellationToken,
 ) -> Result<(), CommandError> {
-    let (reloads, reload_orders) = ReloadRequests::listen()?;
-    let latest = LatestHandler::new(daemon.handler(std::process::id(), Some(reload_orders.clone())));
+    let (reloads, reload_commands) = ReloadRequests::listen()?;
+    let latest = LatestHandler::new(daemon.handler(std::process::id(), Some(reload_commands.clone())));
     let socket = listening.path().to_owned();
     log_start(config, daemon);
     log_pauses(&daemon.store.pauses().await?);
@@ -75,7 +75,7 @@ async fn work(
     };
     let watchdog = supervisor.watch_over(daemon, stop);
     let reloads =
-        reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_orders), &supervisor, stop);
+        reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_commands), &supervisor, stop);
     let (engine, watch, replaced, (), (), (), ()) =
         tokio::join!(joined(engine), watch, replaced, joined(control), watchdog, announcements, reloads);
     replaced?;

@@ -30,7 +30,7 @@ pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError
         return Err(CommandError::Store(StoreError::Unwritable(words)));
     }
     let keys = keys(&serve_config)?;
-    match &args.order {
+    match &args.command {
         None => serve(context, &serve_config, keys).await,
         Some(ServeCommand::ImportLive(order)) => import_live(context, &serve_config, &keys, order),
     }

@@ -35,7 +35,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     object["facts"] = facts.iter().map(fact).collect();
     let entries = history.iter().map(|entry| {
         json!({
-            "at": crate::wire::timestamps::format(entry.at), "stage": entry.stage.name(), "round": entry.round,
+            "at": crate::wire::timestamps::format(entry.at), "stage": entry.stage.name(), "round": entry.purchase_number,
             "words": entry.words, "transcription_id": entry.transcription,
         })
     });
@@ -53,7 +53,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     object["edited"] = edited.iter().map(|path| path.lossy()).collect();
     context.print_json(&object)?;
     let own = reason(&job);
-    tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
+    print(context, &job, &next.after(|why| why == own), service.as_ref())?;
     if let Some(unread) = job.unread() {
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
@@ -69,7 +69,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
 }
 
 /// Prints a job's stage, the reason, what happens next, and the details, for people.
-pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
+pub fn print(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
     context.print_line(&format!("job {}: {}", job.id, job.key))?;
     context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
     context.print_line(&format!("  reason   {}", reason(job)))?;
@@ -79,7 +79,7 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
 
 /// Prints the service and transcription of a job, what its outputs lack, what was sent, what it cost, and its outputs.
 pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
-    let service = job.stage.purchase_key().map(|order| &order.service).or(service);
+    let service = job.stage.purchase_key().map(|purchase_key| &purchase_key.service).or(service);
     match (service, job.stage.transcription()) {
         (Some(service), Some(id)) => {
             let number = purchase_number(job);
@@ -199,7 +199,7 @@ fn charge_json(charge: &Charge) -> Value {
     let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
     let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::format(charge.at));
     json!({
-        "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
+        "at": at, "round": charge.purchase_number, "service": charge.service, "template": charge.template,
         "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
     })
 }

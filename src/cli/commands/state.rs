@@ -27,7 +27,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
         StateCommand::Export(args) => {
             let (state, file) = (config.state.clone(), args.file.clone());
             let counts = blocking(move || export(&state, &file)).await?;
-            tell(context, "exported", &args.file, counts)?;
+            print(context, "exported", &args.file, counts)?;
             context.print_line(
                 "The file contains no keys and no results. It names every recording, and addresses with their \
                  signatures: keep it private",
@@ -38,7 +38,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
             let checked = blocking(move || check(&of, &file)).await?;
             let (of, file) = (Arc::clone(&config), args.file.clone());
             let checked = write(of, file, checked).await?;
-            tell(context, "imported", &args.file, checked.counts)?;
+            print(context, "imported", &args.file, checked.counts)?;
             for unknown in &checked.unknown {
                 context.print_line(&format!("  left out, since this release does not know it: {unknown}"))?;
             }
@@ -48,7 +48,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
     Ok(0)
 }
 
-fn tell(context: &Context, what: &str, file: &Path, counts: RecordCounts) -> io::Result<()> {
+fn print(context: &Context, what: &str, file: &Path, counts: RecordCounts) -> io::Result<()> {
     let RecordCounts { jobs, purchases, params } = counts;
     context
         .print_json(&json!({ what: file.to_string_lossy(), "jobs": jobs, "purchases": purchases, "params": params }))?;

@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
         let away: Vec<SourceName> = status.frozen.iter().map(|frozen| frozen.source.clone()).collect();
         status.manifests = last_lists::load_unchanged(&config, &away);
     }
-    tell(context, &status, LastPass::load(&config.state).as_ref())?;
+    print(context, &status, LastPass::load(&config.state).as_ref())?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
     let renderable = renderable(&config, &status);
     for reason in renderable.reasons() {
@@ -111,7 +111,7 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
     })
 }
 
-fn tell(context: &Context, status: &QueueStatus, last: Option<&LastPass>) -> io::Result<()> {
+fn print(context: &Context, status: &QueueStatus, last: Option<&LastPass>) -> io::Result<()> {
     context.print_line(&count(status.total, "job"))?;
     for (kind, jobs) in status.jobs.iter().filter(|(_, jobs)| **jobs > 0) {
         context.print_line(&format!("  {jobs:>8}  {}", kind.name()))?;

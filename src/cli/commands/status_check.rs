@@ -30,7 +30,7 @@ const LONGEST_REASON: usize = 240;
 /// Only errors of stdout: every other failure is a result.
 pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
     match collect_facts(context, args).await {
-        Ok(facts) => tell(context, &facts, &assess(&facts)),
+        Ok(facts) => print(context, &facts, &assess(&facts)),
         Err(CommandError::Io(error)) => Err(CommandError::Io(error)),
         Err(failure) => tell_failure(context, &failure),
     }
@@ -99,7 +99,7 @@ fn late_pass_message(last: Option<&LastPass>, longest: Duration, now: Timestamp)
     }
 }
 
-fn tell(context: &Context, facts: &QueueFacts, health: &Health) -> Result<u8, CommandError> {
+fn print(context: &Context, facts: &QueueFacts, health: &Health) -> Result<u8, CommandError> {
     let level = health.level();
     let waiting: u64 = facts.waiting.values().map(|waits| waits.jobs).sum();
     let object = json!({

@@ -42,7 +42,7 @@ async fn verify(context: &Context, args: &VerifyArgs, queue: &QueueAccess) -> Re
     queue.check_no_renames(&config).await?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
     let is_selected = !args.jobs.is_empty();
-    let mut progress = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_selected };
+    let mut progress = VerifyProgress { context, ticker: Ticker::new(context), sum: Sum::default(), is_selected };
     let mut batch = BatchResult::default();
     let query = VerifyQuery { job: None, source: only, repair: args.repair, after: None };
     for typed in &args.jobs {
@@ -61,7 +61,7 @@ async fn verify(context: &Context, args: &VerifyArgs, queue: &QueueAccess) -> Re
     Ok(if progress.sum.is_good() { batch.exit_code() } else { batch.exit_code().max(UNFINISHED) })
 }
 
-struct Told<'a> {
+struct VerifyProgress<'a> {
     context: &'a Context,
     ticker: Ticker,
     sum: Sum,
@@ -69,7 +69,7 @@ struct Told<'a> {
     is_selected: bool,
 }
 
-impl Told<'_> {
+impl VerifyProgress<'_> {
     async fn verify_all(&mut self, queue: &QueueAccess, mut query: VerifyQuery) -> Result<(), CommandError> {
         loop {
             let ControlAnswer::Verified(piece) = queue.request(ControlRequest::Verify(query.clone())).await? else {

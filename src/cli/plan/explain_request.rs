@@ -283,15 +283,15 @@ fn origin(key: &str, layers: &RequestLayers, file: &str) -> String {
 
 /// Returns the request that was already sent for the job, if one was: `scribed retry` sends it again.
 fn sent_request(config: &Config, job: &Job) -> Option<Value> {
-    let making = job.making.as_ref().filter(|making| making.is_sent)?;
+    let request_record = job.request_record.as_ref().filter(|request_record| request_record.is_sent)?;
     let hash = match &job.stage {
         Stage::Probed { params, .. } => *params,
         stage => stage.purchase_key()?.params,
     };
     let (params, track_selection) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
-    let request = request_json(Value::Object(params), &making.metadata);
+    let request = request_json(Value::Object(params), &request_record.metadata);
     Some(
-        json!({ "template": making.template, "outputs": making.outputs, "request": request, "sound": track_selection }),
+        json!({ "template": request_record.template, "outputs": request_record.outputs, "request": request, "sound": track_selection }),
     )
 }
 

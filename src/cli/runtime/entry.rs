@@ -155,7 +155,7 @@ pub fn main() -> ExitCode {
         Ok(Ok(code)) => code,
         Ok(Err(CommandError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Ok(Err(failure)) => {
-            tell(&context, &failure);
+            print_failure(&context, &failure);
             failure.exit_code()
         }
         Err(_) => BUG,
@@ -221,7 +221,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
 }
 
 /// Prints the error of a command on stderr.
-pub fn tell(context: &Context, failure: &CommandError) {
+pub fn print_failure(context: &Context, failure: &CommandError) {
     match failure {
         CommandError::Config(problems) => terminal::print_error_text(&problems.report(styled(&context.common))),
         CommandError::Report(report) => terminal::print_error_text(&format!("scribed: {report}")),

@@ -5,7 +5,7 @@ use crate::blocking::blocking;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::supervisor::Supervisor;
 use crate::config::load::read::load;
-use crate::control::commands::reload::{LatestHandler, ReloadOrder, ReloadOrders};
+use crate::control::commands::reload::{LatestHandler, ReloadCommand, ReloadCommands};
 use crate::daemon::Daemon;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 4;
 /// The requests to read the configuration again: SIGHUP, and `scribed reload`.
 pub struct ReloadRequests {
     hangup: Signal,
-    orders: mpsc::Receiver<ReloadOrder>,
+    commands: mpsc::Receiver<ReloadCommand>,
 }
 
 impl ReloadRequests {
@@ -26,9 +26,9 @@ impl ReloadRequests {
     ///
     /// # Errors
     /// The error of the system if the signal handler cannot be installed.
-    pub fn listen() -> io::Result<(Self, ReloadOrders)> {
-        let (sender, orders) = mpsc::channel(MAX_WAITING);
-        Ok((Self { hangup: signal(SignalKind::hangup())?, orders }, sender))
+    pub fn listen() -> io::Result<(Self, ReloadCommands)> {
+        let (sender, commands) = mpsc::channel(MAX_WAITING);
+        Ok((Self { hangup: signal(SignalKind::hangup())?, commands }, sender))
     }
 
     /// Handles the requests one after the other until `stop` is cancelled. Calls `on_applied` after each configuration
@@ -42,10 +42,10 @@ impl ReloadRequests {
         stop: &CancellationToken,
     ) {
         loop {
-            let order = tokio::select! {
+            let command = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = self.hangup.recv() => None,
-                order = self.orders.recv() => order,
+                command = self.commands.recv() => command,
             };
             supervisor.reloading();
             let done = reload(context, daemon).await;
@@ -54,9 +54,9 @@ impl ReloadRequests {
             }
             supervisor.ready();
             log_outcome(&done);
-            if let Some(order) = order {
+            if let Some(command) = command {
                 // The command that asked may have ended.
-                let _ = order.send(done);
+                let _ = command.send(done);
             }
         }
     }
@@ -80,6 +80,6 @@ fn log_outcome(done: &Result<Vec<String>, String>) {
 }
 
 /// Has requests of other processes handled with the new configuration from now on.
-pub fn replace_handler(latest: &LatestHandler, daemon: &Daemon, orders: &ReloadOrders) {
-    latest.replace(daemon.handler(std::process::id(), Some(orders.clone())));
+pub fn replace_handler(latest: &LatestHandler, daemon: &Daemon, commands: &ReloadCommands) {
+    latest.replace(daemon.handler(std::process::id(), Some(commands.clone())));
 }

@@ -52,7 +52,7 @@ pub struct KeyReload {
     /// written.
     seen: Option<Vec<LocatedKeys>>,
     hangup: Signal,
-    orders: Option<ListeningSocket>,
+    command_socket: Option<ListeningSocket>,
 }
 
 /// The answer to `scribed reload`.
@@ -76,7 +76,7 @@ impl KeyReload {
         // These are the keys with which the service was started: if a file has changed since then, that is a change.
         let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
         let accepted = Accepted { keys: found, remarks, duplicates: Vec::new(), names };
-        let orders = ListeningSocket::at(&serve.data).map_err(|error| {
+        let command_socket = ListeningSocket::at(&serve.data).map_err(|error| {
             tracing::warn!(%error, "`scribed reload` cannot reach this service; send SIGHUP instead");
         });
         Ok(Self {
@@ -86,13 +86,13 @@ impl KeyReload {
             accepted,
             seen: None,
             hangup: signal(SignalKind::hangup())?,
-            orders: orders.ok(),
+            command_socket: command_socket.ok(),
         })
     }
 
     /// Applies changes until `stop` is cancelled.
     pub async fn run(mut self, running: &RunningService, stop: &CancellationToken) {
-        let (listener, removal) = self.orders.take().map(ListeningSocket::split).unzip();
+        let (listener, removal) = self.command_socket.take().map(ListeningSocket::split).unzip();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,

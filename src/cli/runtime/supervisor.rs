@@ -82,9 +82,10 @@ async fn check_alive(daemon: &Daemon) -> Result<String, StoreError> {
 /// Formats the status in one line.
 fn line(counts: &JobCounts, paused: bool, trouble: Option<String>) -> String {
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
-    let (done, failed, moving) = (counts.of(StageKind::Written), counts.of(StageKind::Failed), counts.on_their_way());
-    let waiting = counts.total().saturating_sub(ended + moving);
-    let mut parts = vec![format!("{moving} in progress, {waiting} waiting, {done} done, {failed} failed")];
+    let (done, failed, in_progress) =
+        (counts.of(StageKind::Written), counts.of(StageKind::Failed), counts.on_their_way());
+    let waiting = counts.total().saturating_sub(ended + in_progress);
+    let mut parts = vec![format!("{in_progress} in progress, {waiting} waiting, {done} done, {failed} failed")];
     if paused {
         parts.push("paused".to_owned());
     }

@@ -17,8 +17,8 @@ use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Un
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::rerender::{has_same_outputs, is_translation_of, path_of};
+use crate::pipeline::stages::write::write_guard::WriteGuard;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
 use std::io::Read;
@@ -115,7 +115,7 @@ async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Opt
     let content = match medium.unread(&job.seen) {
         Some(content) => content,
         None => medium.hash().await.map_err(|error| {
-            let words = format!("the recording of job {} cannot be read: {}", job.id, medium.said(&error));
+            let words = format!("the recording of job {} cannot be read: {}", job.id, medium.describe_error(&error));
             CommandRefusal::Declined(words)
         })?,
     };
@@ -126,7 +126,7 @@ async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Opt
         CommandRefusal::Declined(format!("cannot write to the state directory: {error}; nothing was accepted"))
     })?;
     let transcription = TranscriptionId::accepted(job.key.tag().to_string());
-    Ok(Some(AcceptedResult { order: PurchaseKey { service, content, params }, transcription }))
+    Ok(Some(AcceptedResult { purchase_key: PurchaseKey { service, content, params }, transcription }))
 }
 
 /// Checks that the text can be put into the job's result. Returns what it lacks.
@@ -137,8 +137,8 @@ async fn check(
     text: &str,
 ) -> Result<Option<String>, CommandRefusal> {
     let result = match &job.stage {
-        Stage::Written { order, transcription, .. } if !transcription.is_accepted() => {
-            Some(((handler.results)(&order.service), transcription.clone()))
+        Stage::Written { purchase_key, transcription, .. } if !transcription.is_accepted() => {
+            Some(((handler.results)(&purchase_key.service), transcription.clone()))
         }
         _ => None,
     };

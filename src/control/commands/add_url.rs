@@ -5,7 +5,7 @@ use super::add::answer;
 use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{Added, CommandRefusal, UrlOrder};
+use crate::control::transport::protocol::{AddUrlRequest, Added, CommandRefusal};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::manifest_row::{ManifestRow, OutputPlace, RowSight};
 use crate::domain::path::RelPath;
@@ -23,27 +23,27 @@ use std::sync::Arc;
 /// # Errors
 /// [`CommandRefusal::Usage`] if no source can have it, or its outputs cannot be written where they should go;
 /// [`CommandRefusal::Declined`] if the source's folder is not available.
-pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added, CommandRefusal> {
-    let mount = mount_for(handler, order)?;
+pub async fn add_url(handler: &CommandHandler, request: &AddUrlRequest) -> Result<Added, CommandRefusal> {
+    let mount = mount_for(handler, request)?;
     let source = mount.source();
     mount.check_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
-    let key = JobKey { source: source.name.clone(), path: RelPath::new(order.url.name()) };
+    let key = JobKey { source: source.name.clone(), path: RelPath::new(request.url.name()) };
     let known = handler.store.find(&key).await?;
     let previous = known.as_ref().and_then(|job| job.row.as_deref());
     // Options that are not repeated keep their previous values.
-    let output = match (&order.outputs, previous.and_then(|row| row.output.clone())) {
+    let output = match (&request.outputs, previous.and_then(|row| row.output.clone())) {
         (None, Some(output)) => output,
         (None, None) => OutputPlace { folder: default_output_folder(source), stem: None },
         (Some(place), _) => OutputPlace { folder: below(source, place.path()), stem: None },
     };
-    if let Some(place) = &order.outputs {
+    if let Some(place) = &request.outputs {
         let (owned, folder) = (Arc::clone(source), place.path().to_owned());
         let judged = blocking(move || PathPolicy::new(&owned).check_not_own(&folder)).await;
         judged.map_err(|denied| CommandRefusal::Usage(format!("{place} {}", denied.describe(source))))?;
         check_output_folder(source, place.path()).await?;
     }
-    let billed = order.billed.or(previous.and_then(|row| row.billed));
-    let row = ManifestRow { output: Some(output), billed, ..ManifestRow::from_command(order.url.clone()) };
+    let billed = request.billed.or(previous.and_then(|row| row.billed));
+    let row = ManifestRow { output: Some(output), billed, ..ManifestRow::from_command(request.url.clone()) };
     if let Some(job) = known.filter(|job| is_answered_by(job, &row)) {
         return Ok(Added { job: handler.for_display(job).await?, known: true });
     }
@@ -66,12 +66,12 @@ fn is_answered_by(job: &Job, row: &ManifestRow) -> bool {
 }
 
 /// Returns the source for the address: the one that the command names, or the only one with a folder.
-fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Arc<Mount>, CommandRefusal> {
+fn mount_for<'h>(handler: &'h CommandHandler, request: &AddUrlRequest) -> Result<&'h Arc<Mount>, CommandRefusal> {
     let is_folder = |mount: &&Arc<Mount>| mount.source().takes_addresses();
     let folders: Vec<&Arc<Mount>> = handler.mounts.values().filter(is_folder).collect();
     let names = || folders.iter().map(|mount| mount.source().name.as_str()).collect::<Vec<_>>().join(", ");
-    let url = order.url.name();
-    let mount = match (&order.source, folders.as_slice()) {
+    let url = request.url.name();
+    let mount = match (&request.source, folders.as_slice()) {
         (Some(name), _) => folders.iter().find(|mount| mount.source().name == *name).copied().ok_or_else(|| {
             let there = if folders.is_empty() { "none".to_owned() } else { names() };
             format!("{url}: no source with a `folder` is named {name} (sources: {there})")

@@ -78,9 +78,9 @@ type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, CostSum);
 
 /// Returns the cost of each purchase of a job.
 fn parts(job: &Job) -> Vec<Part<'_>> {
-    if let (true, Some(order)) = (job.has_unknown_cost(), job.stage.purchase_key()) {
+    if let (true, Some(purchase_key)) = (job.has_unknown_cost(), job.stage.purchase_key()) {
         let sum = CostSum { purchases: 1, unknown: 1, ..CostSum::default() };
-        return vec![(job.since, order.service.clone(), None, sum)];
+        return vec![(job.since, purchase_key.service.clone(), None, sum)];
     }
     let part = |charge: &'_ Charge| (charge.at, charge.service.clone(), sum(charge));
     let parts = job.charges.iter().filter(|charge| charge.state != State::Void);

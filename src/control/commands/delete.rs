@@ -60,9 +60,9 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     })?;
     tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person deleted a transcription at the service");
     let mut here = "";
-    if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.purchase_key()) {
-        handler.store.forget_purchase(order, &transcription).await?;
-        here = remove_kept_result(handler, &job, order.service.clone(), &transcription).await?;
+    if let (Deletion::Gone | Deletion::GoneBefore, Some(purchase_key)) = (deletion, job.stage.purchase_key()) {
+        handler.store.forget_purchase(purchase_key, &transcription).await?;
+        here = remove_kept_result(handler, &job, purchase_key.service.clone(), &transcription).await?;
     }
     match deletion {
         Deletion::Gone => answer(job, true, format!("its transcription {transcription} is deleted{here}")),
@@ -126,11 +126,11 @@ async fn sharer(
     job: &Job,
     transcription: &TranscriptionId,
 ) -> Result<Option<JobId>, CommandRefusal> {
-    let service = job.stage.purchase_key().map(|order| &order.service);
+    let service = job.stage.purchase_key().map(|purchase_key| &purchase_key.service);
     let shares = |other: &Job| {
         let given_up = matches!(other.stage, Stage::Cancelled { .. });
         let has = other.stage.transcription() == Some(transcription)
-            && other.stage.purchase_key().map(|order| &order.service) == service;
+            && other.stage.purchase_key().map(|purchase_key| &purchase_key.service) == service;
         let follows = matches!(&other.stage, Stage::Following { owner, .. } if *owner == job.id);
         other.id != job.id && !given_up && (has || follows)
     };

@@ -10,7 +10,7 @@ use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
 use crate::manifests::passes::keys::{job_beside_own_name, job_of_row};
-use crate::manifests::passes::rows_naming::{MakingRow, rows_making};
+use crate::manifests::passes::rows_naming::{JobRow, rows_of_paths};
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::presence::{Presence, presence};
@@ -143,9 +143,9 @@ async fn gone(
 async fn named_again(mount: &Arc<Mount>, looked: &[(Job, Presence)]) -> impl Fn(&Job) -> Option<String> + use<> {
     let gone = looked.iter().filter(|(_, presence)| matches!(presence, Presence::Gone));
     let paths: BTreeSet<RelPath> = gone.map(|(job, _)| job.key.path.clone()).collect();
-    let making = if paths.is_empty() { Ok(Vec::new()) } else { rows_of(mount, paths).await };
-    let making = making.map(|rows| rows.into_iter().map(|row| (row.path, row.place)).collect::<BTreeMap<_, _>>());
-    move |job| match &making {
+    let job_rows = if paths.is_empty() { Ok(Vec::new()) } else { rows_of(mount, paths).await };
+    let job_rows = job_rows.map(|rows| rows.into_iter().map(|row| (row.path, row.place)).collect::<BTreeMap<_, _>>());
+    move |job| match &job_rows {
         Ok(rows) => {
             rows.get(&job.key.path).map(|place| format!("{place} names it: remove the row or the manifest first"))
         }
@@ -162,11 +162,11 @@ async fn added_again(
 ) -> Result<Option<String>, CommandRefusal> {
     if mount.source().reads_manifests() {
         let paths = BTreeSet::from([job.key.path.clone()]);
-        let making = match rows_of(mount, paths).await {
-            Ok(making) => making,
+        let job_rows = match rows_of(mount, paths).await {
+            Ok(job_rows) => job_rows,
             Err(unread) => return Ok(Some(unread)),
         };
-        for row in making {
+        for row in job_rows {
             if !has_another_job(handler, job, &row).await? {
                 return Ok(Some(row_message(&row)));
             }
@@ -181,7 +181,7 @@ async fn added_again(
     Ok(is_there.then(|| "its recording exists, and the next scan would add it again".to_owned()))
 }
 
-fn row_message(MakingRow { place, row, .. }: &MakingRow) -> String {
+fn row_message(JobRow { place, row, .. }: &JobRow) -> String {
     match row {
         Some(_) => format!("{place} requests it, and the next scan would add it again; remove the row first"),
         None => format!(
@@ -192,7 +192,7 @@ fn row_message(MakingRow { place, row, .. }: &MakingRow) -> String {
 }
 
 /// Whether a row already has a job, and not this one.
-async fn has_another_job(handler: &CommandHandler, job: &Job, row: &MakingRow) -> Result<bool, StoreError> {
+async fn has_another_job(handler: &CommandHandler, job: &Job, row: &JobRow) -> Result<bool, StoreError> {
     let Some(row) = &row.row else { return Ok(false) };
     let (store, source) = (&*handler.store, &job.key.source);
     let others = [job_of_row(store, source, row).await?, job_beside_own_name(store, source, row).await?];
@@ -202,12 +202,12 @@ async fn has_another_job(handler: &CommandHandler, job: &Job, row: &MakingRow) -
 }
 
 /// Returns the rows of a source's manifests that may make jobs of these paths; none if the source reads no manifests.
-async fn rows_of(mount: &Arc<Mount>, paths: BTreeSet<RelPath>) -> Result<Vec<MakingRow>, String> {
+async fn rows_of(mount: &Arc<Mount>, paths: BTreeSet<RelPath>) -> Result<Vec<JobRow>, String> {
     if !mount.source().reads_manifests() {
         return Ok(Vec::new());
     }
     let mount = Arc::clone(mount);
-    blocking(move || rows_making(&mount, &paths)).await
+    blocking(move || rows_of_paths(&mount, &paths)).await
 }
 
 /// Returns for each job whether its file is there; `None` if the folder does not answer in time.

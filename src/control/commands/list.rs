@@ -115,11 +115,12 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is
 /// slow but rare.
 async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
-    let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
+    let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
         return Ok(None);
     };
     let shares = |other: &Job| {
-        let has = other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(order);
+        let has =
+            other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(purchase_key);
         has && other.id != job.id
     };
     let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE_SIZE };
@@ -137,10 +138,10 @@ async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>,
 
 /// Returns the job for which the transcription was bought, if that is another one.
 async fn origin(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
-    let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
+    let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
         return Ok(None);
     };
-    let bought = handler.store.purchase(order).await?.filter(|bought| bought.transcription == *transcription);
+    let bought = handler.store.purchase(purchase_key).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = handler.store.job(by).await? else { return Ok(None) };
     Ok(Some(Origin { job: first.id, is_gone: is_gone(handler, &first).await, key: first.key }))

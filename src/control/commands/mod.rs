@@ -12,7 +12,7 @@ pub(crate) mod list;
 pub(crate) mod pause;
 pub(crate) mod reload;
 pub(crate) mod render;
-pub(crate) mod rerender;
+pub(crate) mod retry_fresh;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod verify;

@@ -7,10 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 
 /// One request: the sender for its answer. The answer is a list of messages about what was applied, or the reason why
 /// the previous configuration stays.
-pub type ReloadOrder = oneshot::Sender<Result<Vec<String>, String>>;
+pub type ReloadCommand = oneshot::Sender<Result<Vec<String>, String>>;
 
 /// The sender for requests.
-pub type ReloadOrders = mpsc::Sender<ReloadOrder>;
+pub type ReloadCommands = mpsc::Sender<ReloadCommand>;
 
 /// Makes the daemon read its configuration again.
 ///
@@ -18,13 +18,13 @@ pub type ReloadOrders = mpsc::Sender<ReloadOrder>;
 /// [`CommandRefusal::Usage`] if the configuration is wrong or cannot be applied, or if no daemon runs;
 /// [`CommandRefusal::Declined`] if the daemon is stopping.
 pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefusal> {
-    let orders = handler.running.as_ref().and_then(|running| running.orders.as_ref());
+    let commands = handler.running.as_ref().and_then(|running| running.reload_commands.as_ref());
     let not_running = "no daemon runs here that could read the configuration again";
-    let orders = orders.ok_or_else(|| CommandRefusal::Usage(not_running.to_owned()))?;
+    let commands = commands.ok_or_else(|| CommandRefusal::Usage(not_running.to_owned()))?;
     let (answer, answered) = oneshot::channel();
     let stopping =
         || CommandRefusal::Declined("the daemon is stopping; it reads the configuration when it starts".to_owned());
-    orders.send(answer).await.map_err(|_| stopping())?;
+    commands.send(answer).await.map_err(|_| stopping())?;
     answered.await.map_err(|_| stopping())?.map_err(CommandRefusal::Usage)
 }
 

@@ -161,7 +161,7 @@ fn daemon(running: &RunningDaemon, clock: &dyn Clock) -> DaemonStatus {
     let tally = running.engines.tally();
     DaemonStatus {
         pid: running.pid,
-        pass: running.orders.is_none(),
+        pass: running.reload_commands.is_none(),
         since: running.since,
         millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
         trouble: running.engines.trouble(),

@@ -215,12 +215,13 @@ mod tests {
         let now = Timestamp(0);
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
         let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
-        let order = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") };
-        let token = Token::new(&order, key.tag(), 0);
+        let purchase_key =
+            PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+        let token = Token::new(&purchase_key, key.tag(), 0);
         let (origin, key_hash) = ("https://stt.example.org".to_owned(), String::new());
         let intent = Intent { token, origin, key: key_hash, service_date: None, sent_at: now };
         let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: now, origin: None });
-        let stage = Stage::Submitting { order, audio: AudioAmount::default(), upload, intent };
+        let stage = Stage::Submitting { purchase_key, audio: AudioAmount::default(), upload, intent };
         let asks = Fault::new(FaultKind::Asks, "the list was asked under another key", now);
         Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.deferred(due, Some(asks))
     }

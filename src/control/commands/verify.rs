@@ -177,8 +177,8 @@ fn state(output: &Output, read: io::Result<Hash>) -> OutputState {
 /// # Errors
 /// A message with the reason.
 async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), String> {
-    let Stage::Written { order, transcription, .. } = &job.stage else { return Ok(()) };
-    let results = Arc::new((handler.results)(&order.service));
+    let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Ok(()) };
+    let results = Arc::new((handler.results)(&purchase_key.service));
     let tools = &handler.writing;
     let context = write::WriteContext {
         store: &*handler.store,
@@ -190,7 +190,7 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
     };
     match write::restore::restore(&context, mount, job, missing).await {
         Err(NotRestored::NoResult) => {
-            download_again(handler, job, order, transcription).await?;
+            download_again(handler, job, purchase_key, transcription).await?;
             write::restore::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
         }
         restored => restored.map_err(|error| error.to_string()),
@@ -204,10 +204,10 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
 async fn download_again(
     handler: &CommandHandler,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
 ) -> Result<(), String> {
-    let service = &order.service;
+    let service = &purchase_key.service;
     let again = format!("scribed buys nothing by itself; `scribed retry --fresh --pay-again {}` buys it again", job.id);
     let client = handler.clients.iter().find(|client| client.identity().service == *service);
     let client = client.ok_or_else(|| {

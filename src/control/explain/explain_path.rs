@@ -2,7 +2,7 @@
 
 use super::facts::{before_a_job, blocking_fact, facts};
 use super::manifest_path::{self, describe_manifest};
-use super::row_lookup::{Ordered, find_rows};
+use super::row_lookup::{MatchingRow, find_rows};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::control::commands::list::edited_of;
@@ -38,9 +38,9 @@ pub async fn explain(handler: &CommandHandler, place: &MediaAddress) -> Result<E
 }
 
 async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<Explained, CommandRefusal> {
-    let found = |verdict, words: String, next: &str| Explained {
+    let found = |role, words: String, next: &str| Explained {
         path: place.clone(),
-        verdict,
+        role,
         words,
         next: next.to_owned(),
         source: None,
@@ -69,7 +69,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     }
     let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().scans_recordings());
     if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
-        let (facts, source) = (rows.iter().map(Ordered::fact).collect(), Some(row.source.clone()));
+        let (facts, source) = (rows.iter().map(MatchingRow::fact).collect(), Some(row.source.clone()));
         return Ok(Explained { source, facts, ..found(PathRole::Listed, String::new(), row.next()) });
     }
     let is_known_by_name = match &located {
@@ -82,12 +82,12 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     let Some((mount, key)) = located else {
         if let Some(mount) = mount_of_folder(handler, place.path()) {
             let (words, next) = ("the folder of a source", "`scribed explain` with a file below it explains that file");
-            let (verdict, words, next) = match mount.check_now().await {
+            let (role, words, next) = match mount.check_now().await {
                 Ok(()) => (PathRole::Taken, words.to_owned(), next),
                 Err(away) => describe_away(&away),
             };
             let source = Some(mount.source().name.clone());
-            return Ok(Explained { source, ..found(verdict, words, next) });
+            return Ok(Explained { source, ..found(role, words, next) });
         }
         if let Some(source) = source_of_outputs(handler, place.path()) {
             let words =
@@ -103,35 +103,35 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     let job = own;
     let is_file = matches!(seen, Sight::Entry(EntryKind::File, _));
     let manifest = if is_file { describe_manifest(mount, &key.path).await } else { None };
-    let (verdict, words, next) = match (handler.store.is_output(&key).await?, manifest) {
+    let (role, words, next) = match (handler.store.is_output(&key).await?, manifest) {
         (true, _) => {
             let (words, next) = own_output_message(handler, mount, (&key, place), &seen).await?;
             (PathRole::PassedOver, words, next)
         }
         (false, Some(words)) => (PathRole::PassedOver, words, manifest_path::NEXT.to_owned()),
         (false, None) => {
-            let (verdict, words, next) = describe_sight(&seen);
-            (verdict, words, next.to_owned())
+            let (role, words, next) = describe_sight(&seen);
+            (role, words, next.to_owned())
         }
     };
-    let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, &next) };
+    let explained = Explained { source: Some(source.name.clone()), ..found(role, words, &next) };
     let Some(job) = job else {
-        let is_coming = verdict == PathRole::Taken && matches!(seen, Sight::Entry(EntryKind::File, _));
+        let is_coming = role == PathRole::Taken && matches!(seen, Sight::Entry(EntryKind::File, _));
         let mut facts = if is_coming { before_a_job(handler, &key).await? } else { Vec::new() };
-        facts.extend(rows.iter().map(Ordered::fact));
+        facts.extend(rows.iter().map(MatchingRow::fact));
         return Ok(Explained { facts, ..explained });
     };
     let next = match next_scan_message(source, &job) {
-        next if next.is_empty() && verdict == PathRole::Taken => change_message(mount, &job).await,
+        next if next.is_empty() && role == PathRole::Taken => change_message(mount, &job).await,
         next => next,
     };
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(edited_facts(handler, &job).await);
-    facts.extend(rows.iter().map(Ordered::fact));
+    facts.extend(rows.iter().map(MatchingRow::fact));
     Ok(Explained {
-        words: if verdict == PathRole::Taken { String::new() } else { explained.words },
-        verdict: PathRole::Job,
+        words: if role == PathRole::Taken { String::new() } else { explained.words },
+        role: PathRole::Job,
         next,
         facts,
         job: Some(Box::new(job)),
@@ -159,8 +159,8 @@ async fn explain_distant_output(
         false => (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned()),
     };
     let (path, source) = (place.clone(), Some(owned.job.key.source));
-    let verdict = PathRole::PassedOver;
-    Ok(Some(Explained { path, verdict, words, next, source, job: None, paused: None, facts: Vec::new(), scan: None }))
+    let role = PathRole::PassedOver;
+    Ok(Some(Explained { path, role, words, next, source, job: None, paused: None, facts: Vec::new(), scan: None }))
 }
 
 /// Returns the job that the file is an output of. `None` also if the folder of its source is away.
@@ -220,7 +220,7 @@ async fn own_output_message(
     let name = media_file.name().as_bytes().to_vec();
     let Ok(hash) = media_file.hash().await else { return Ok(output_message) };
     let written = job.outputs.iter().find(|output| output.name.as_bytes() == name);
-    if written.is_some_and(|output| output.hash == hash) || job.placing.contains(&hash) {
+    if written.is_some_and(|output| output.hash == hash) || job.pending_outputs.contains(&hash) {
         return Ok(output_message);
     }
     let words = match written {
@@ -255,7 +255,7 @@ async fn explain_row_job(
     handler: &CommandHandler,
     place: &MediaAddress,
     job: Job,
-    rows: &[Ordered],
+    rows: &[MatchingRow],
 ) -> Result<Explained, CommandRefusal> {
     let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
     let is_listed = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
@@ -268,10 +268,10 @@ async fn explain_row_job(
     let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(edited_facts(handler, &job).await);
-    facts.extend(rows.iter().map(Ordered::fact));
+    facts.extend(rows.iter().map(MatchingRow::fact));
     Ok(Explained {
         path: place.clone(),
-        verdict: PathRole::Job,
+        role: PathRole::Job,
         words: words.unwrap_or_default(),
         next: changed.map(|row| row.next().to_owned()).unwrap_or_default(),
         source: Some(job.key.source.clone()),

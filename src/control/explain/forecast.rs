@@ -134,11 +134,11 @@ pub async fn look_up(
 }
 
 /// Returns for each purchase key whether it was bought already, in the same order.
-pub async fn are_bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
-    let mut bought = Vec::with_capacity(orders.len());
-    for order in orders {
-        let is_own = handler.routing.is_embedded(&order.service);
-        bought.push(handler.store.purchase(order).await?.is_some_and(|bought| bought.may_serve(is_own)));
+pub async fn are_bought(handler: &CommandHandler, purchase_keys: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
+    let mut bought = Vec::with_capacity(purchase_keys.len());
+    for purchase_key in purchase_keys {
+        let is_own = handler.routing.is_embedded(&purchase_key.service);
+        bought.push(handler.store.purchase(purchase_key).await?.is_some_and(|bought| bought.may_serve(is_own)));
     }
     Ok(bought)
 }

@@ -160,7 +160,11 @@ mod tests {
         let failed = job(0).apply(JobEvent::Failed { fault }, Timestamp(1)).unwrap();
         let written = |unread: Option<&str>| Job {
             stage: Stage::Written {
-                order: PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") },
+                purchase_key: PurchaseKey {
+                    service: ServiceName::new("x"),
+                    content: Hash::of(b"c"),
+                    params: Hash::of(b"p"),
+                },
                 transcription: TranscriptionId::new("t"),
                 audio: AudioAmount::default(),
             },

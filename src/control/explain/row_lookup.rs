@@ -19,7 +19,7 @@ use std::sync::Arc;
 const NOT_YET: &str = "scribed has not read its current content yet";
 
 /// A row that names a recording.
-pub struct Ordered {
+pub struct MatchingRow {
     /// The source of its manifest.
     pub source: SourceName,
     pub row: NamingRow,
@@ -35,7 +35,7 @@ pub struct Ordered {
 
 /// Reads all manifests, and returns the rows that name this path or address. Manifests that cannot be read count as
 /// empty.
-pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Ordered>, StoreError> {
+pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<MatchingRow>, StoreError> {
     let mut ordered = Vec::new();
     for mount in handler.mounts.values().filter(|mount| mount.source().reads_manifests()) {
         if mount.check_now().await.is_err() {
@@ -53,7 +53,7 @@ pub async fn find_rows(handler: &CommandHandler, path: &Path) -> Result<Vec<Orde
                 Ok(row) => job_of_row(&*handler.store, &source, row).await?,
                 Err(_) => None,
             };
-            ordered.push(Ordered { source, row: naming, job, is_awaited, stamp, denied });
+            ordered.push(MatchingRow { source, row: naming, job, is_awaited, stamp, denied });
         }
     }
     Ok(ordered)
@@ -68,7 +68,7 @@ fn check_file(mount: &Mount, naming: &NamingRow) -> (Option<RowSight>, Option<St
     }
 }
 
-impl Ordered {
+impl MatchingRow {
     /// Returns the fact that the row names the recording.
     pub fn fact(&self) -> JobFact {
         let NamingRow { manifest, number, row: order, receipt } = &self.row;

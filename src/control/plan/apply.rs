@@ -3,7 +3,7 @@
 use super::format::{PlanError, PlanReader, PlanRow};
 use crate::blocking::blocking;
 use crate::domain::job::{JobKey, Stamp};
-use crate::domain::manifest_row::ManifestRow as Ordered;
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::SourceName;
 use crate::manifests::passes::rows::look_for_file;
 use crate::manifests::passes::{PassContext, SourceManifests};
@@ -163,7 +163,7 @@ async fn not_taken(
     mark: &RowMark,
 ) -> Result<Option<String>, StoreError> {
     let (number, manifest) = (mark.number, &mark.manifest);
-    let is_planned = |ordered: &Ordered| RowMark { number, ..RowMark::of(ordered) } == *mark;
+    let is_planned = |ordered: &ManifestRow| RowMark { number, ..RowMark::of(ordered) } == *mark;
     let ordered = store.find(&row.key).await?.and_then(|job| job.row);
     if let Some(ordered) = ordered.as_deref().filter(|ordered| is_planned(ordered)) {
         return Ok(changed(lists.mount(), ordered, row).await);
@@ -181,7 +181,7 @@ async fn not_taken(
     }))
 }
 
-async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &PlanRow) -> Option<String> {
+async fn changed(mount: &Arc<Mount>, ordered: &ManifestRow, row: &PlanRow) -> Option<String> {
     let (owned_mount, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
     // `look_for_file` returns `None` for a recording that only the service can reach.
     match blocking(move || look_for_file(&owned_mount, &ordered)).await {

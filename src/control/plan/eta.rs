@@ -100,10 +100,10 @@ fn closed_windows(config: &Config, batches: &[FileBatch], now: Timestamp) -> Vec
     let sources: BTreeSet<&SourceName> = batches.iter().filter(|p| p.files > 0).map(|batch| &batch.source).collect();
     let closed = |source: &Source| match source.submit.as_ref()?.at(now) {
         window::WindowState::Open { .. } => None,
-        window::WindowState::Shut { until } if until == NEVER => {
+        window::WindowState::Closed { until } if until == NEVER => {
             Some(format!("the window of source {} never opens again (`submit`)", source.name))
         }
-        window::WindowState::Shut { until } => Some(format!(
+        window::WindowState::Closed { until } => Some(format!(
             "the window of source {} is closed: scribed sends nothing of it before {} (`submit`)",
             source.name,
             Zone::UTC.format_minute(until)
@@ -149,16 +149,16 @@ fn used(status: Option<&QueueStatus>, limit: &BudgetLimit) -> u64 {
 fn opening(config: &Config, status: Option<&QueueStatus>, source: &SourceName, at: Timestamp) -> SubmitOpening {
     let frozen = status.is_some_and(|status| status.frozen.iter().any(|frozen| frozen.source == *source));
     if frozen {
-        return SubmitOpening::Shut(None);
+        return SubmitOpening::Closed(None);
     }
     if let Some(pause) = status.and_then(|status| status.pauses.for_source(source, at)) {
-        return SubmitOpening::Shut(pause.until);
+        return SubmitOpening::Closed(pause.until);
     }
     let windows = config.sources.iter().find(|known| known.name == *source).and_then(|source| source.submit.as_ref());
     let until = |until: Timestamp| Some(until).filter(|until| *until != NEVER);
     match windows.map(|windows| windows.at(at)) {
         None => SubmitOpening::Open(None),
         Some(window::WindowState::Open { until: at }) => SubmitOpening::Open(until(at)),
-        Some(window::WindowState::Shut { until: at }) => SubmitOpening::Shut(until(at)),
+        Some(window::WindowState::Closed { until: at }) => SubmitOpening::Closed(until(at)),
     }
 }

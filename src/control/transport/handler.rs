@@ -5,7 +5,7 @@ use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, cost, delete, forget, list, pause, reload, render, rerender, status, steer,
+    accept, acknowledge, add, add_url, cost, delete, forget, list, pause, reload, render, retry_fresh, status, steer,
     verify,
 };
 use crate::control::explain::{explain_path, forecast};
@@ -70,7 +70,7 @@ pub struct RunningDaemon {
     /// Counts of callbacks, if callbacks are received.
     pub received: Option<Arc<ReceiverCounts>>,
     /// The sender for requests to reload the configuration. A pass has none.
-    pub orders: Option<reload::ReloadOrders>,
+    pub reload_commands: Option<reload::ReloadCommands>,
     pub pid: u32,
     /// When the process was started, by the wall clock.
     pub since: Timestamp,
@@ -81,7 +81,7 @@ pub struct RunningDaemon {
 impl CommandHandler {
     /// Whether this process is a daemon: a pass ends by itself.
     pub fn has_daemon(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.orders.is_some())
+        self.running.as_ref().is_some_and(|running| running.reload_commands.is_some())
     }
 
     /// Carries out a request.
@@ -101,11 +101,13 @@ impl CommandHandler {
             ControlRequest::LookUp { keys, sizes } => {
                 ControlAnswer::LookedUp(forecast::look_up(self, &keys, &sizes).await?)
             }
-            ControlRequest::Bought { orders } => ControlAnswer::Bought(forecast::are_bought(self, &orders).await?),
+            ControlRequest::Bought { purchase_keys } => {
+                ControlAnswer::Bought(forecast::are_bought(self, &purchase_keys).await?)
+            }
             ControlRequest::Add { path } => ControlAnswer::Added(Box::new(add::add(self, &path).await?)),
-            ControlRequest::AddUrl(order) => ControlAnswer::Added(Box::new(add_url::add_url(self, &order).await?)),
+            ControlRequest::AddUrl(request) => ControlAnswer::Added(Box::new(add_url::add_url(self, &request).await?)),
             ControlRequest::Retry { job, pay_again, fresh: true } => {
-                ControlAnswer::Retried(rerender::retry_fresh(self, &job, pay_again).await?)
+                ControlAnswer::Retried(retry_fresh::retry_fresh(self, &job, pay_again).await?)
             }
             ControlRequest::Retry { job, pay_again, .. } => {
                 ControlAnswer::Retried(steer::retry(self, &job, pay_again).await?)
@@ -248,9 +250,9 @@ impl CommandHandler {
         if job.stage.is_end() || self.routing.has_service_of(&job) {
             let job = match self.running.is_none() && self.budget_gate.is_for_next_run(&job, self.clock.now()) {
                 true => job, // nothing is spent of a run that has not begun, so the job would seem to wait for nothing
-                false => self.budget_gate.told(&*self.store, job, self.clock.now()).await?,
+                false => self.budget_gate.with_budget_fault(&*self.store, job, self.clock.now()).await?,
             };
-            let job = self.without_past_fault(windows::told(&self.mounts, job, self.clock.moment()));
+            let job = self.without_past_fault(windows::with_window_fault(&self.mounts, job, self.clock.moment()));
             return Ok(job);
         }
         let words = format!(
@@ -282,7 +284,7 @@ impl CommandHandler {
     /// Wakes the engines, since a command may have made jobs due.
     pub fn wake_engines(&self) {
         if let Some(running) = &self.running {
-            running.engines.nudge();
+            running.engines.wake();
         }
     }
 

@@ -222,10 +222,10 @@ fn check_ranges(text: &str, fields: &[&str; 5]) -> Result<(), CronError> {
 fn no_line(text: &str, error: &cron::error::Error) -> CronError {
     // The crate's message has several lines and shows the translated line; only its last line is used.
     let message = error.to_string();
-    let told =
+    let reason =
         message.lines().next_back().map(str::trim).filter(|message| message.starts_with(|c: char| c.is_uppercase()));
-    let told = told.map_or_else(|| format!("cannot read `{text}`"), str::to_owned);
-    (format!("is not a valid cron line: {told}"), FIX.to_owned())
+    let reason = reason.map_or_else(|| format!("cannot read `{text}`"), str::to_owned);
+    (format!("is not a valid cron line: {reason}"), FIX.to_owned())
 }
 
 /// Refuses a step of 0, which the `cron` crate accepts.

@@ -11,7 +11,7 @@ use crate::domain::path::RelPath;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use crate::source::filter::builtin::{ignored, is_leftover};
-use crate::source::filter::own_outputs::{is_own_json, is_own_table};
+use crate::source::filter::output_provenance::{is_own_json, is_own_table};
 use crate::source::metadata::file_look::open;
 use crate::source::mount::disk::Disk;
 use crate::source::recording_place::resolve_below;

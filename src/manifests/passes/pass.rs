@@ -16,7 +16,7 @@ use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
 use crate::manifests::format::record::{Form, RowError};
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
-use crate::pipeline::windows::told_for;
+use crate::pipeline::windows::with_window_fault_of;
 use crate::source::path_policy::Denied;
 use crate::source::recording_place::resolve_below;
 use crate::store::contract::StoreError;
@@ -315,9 +315,9 @@ impl SourceManifests {
         let now = context.clock.now();
         let job = match context.budgets.is_for_next_run(&job, now) {
             true => *job,
-            false => context.budgets.told(context.store, *job, now).await?,
+            false => context.budgets.with_budget_fault(context.store, *job, now).await?,
         };
-        Ok(RowResult::Job(Box::new(told_for(self.mount.source(), job, context.clock.moment())), awaited))
+        Ok(RowResult::Job(Box::new(with_window_fault_of(self.mount.source(), job, context.clock.moment())), awaited))
     }
 }
 

@@ -173,7 +173,10 @@ impl Draft {
         set("state", job.stage.kind().name().to_owned());
         set("reason", reason(job));
         set("job", job.id.to_string());
-        set("service", job.stage.purchase_key().map(|order| order.service.to_string()).unwrap_or_default());
+        set(
+            "service",
+            job.stage.purchase_key().map(|purchase_key| purchase_key.service.to_string()).unwrap_or_default(),
+        );
         set("transcription", job.stage.transcription().map(ToString::to_string).unwrap_or_default());
         // What an earlier request or content of the recording left is no output of the row as it is now.
         if job.stage.kind() == StageKind::Written {

@@ -76,7 +76,7 @@ pub fn rows_naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
 
 /// A row that makes a job, or would if it were correct.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MakingRow {
+pub struct JobRow {
     /// The path of the job.
     pub path: RelPath,
     /// The row, for people: `row 7 of may.csv`.
@@ -90,9 +90,9 @@ pub struct MakingRow {
 ///
 /// # Errors
 /// The first manifest that cannot be read, and why: its rows may make any job.
-pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<MakingRow>, String> {
+pub fn rows_of_paths(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<JobRow>, String> {
     let source = mount.source();
-    let (policy, mut making) = (PathPolicy::new(source), Vec::new());
+    let (policy, mut job_rows) = (PathPolicy::new(source), Vec::new());
     for (manifest, stamp) in &find(source, mount.disk_at(&RelPath::new(""))).manifests {
         let terms = ColumnContext::new(source, manifest, &policy);
         read(source, manifest, mount.disk_at(manifest), *stamp, &mut |record, wrong| {
@@ -103,12 +103,12 @@ pub fn rows_making(mount: &Mount, paths: &BTreeSet<RelPath>) -> Result<Vec<Makin
             };
             let place = || format!("row {} of {manifest}", record.number);
             let wanted = made.into_iter().filter(|path| paths.contains(path));
-            making.extend(wanted.map(|path| MakingRow { path, place: place(), row: row.clone() }));
+            job_rows.extend(wanted.map(|path| JobRow { path, place: place(), row: row.clone() }));
             ControlFlow::Continue(())
         })
         .map_err(|why| format!("the manifest {manifest} may name its recording: {why}"))?;
     }
-    Ok(making)
+    Ok(job_rows)
 }
 
 fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {

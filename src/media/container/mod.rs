@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn walkers_come_to_an_end_and_stay_within(
+        fn parsers_come_to_an_end_and_stay_within(
             bytes in proptest::collection::vec(any::<u8>(), 0..600),
             start in 0_u64..40,
             end in prop_oneof![0_u64..700, Just(u64::MAX)],

@@ -36,7 +36,7 @@ pub fn read_lines(text: &str) -> Vec<TextLine> {
 }
 
 /// A recognised word with what is known of its utterance.
-struct Heard<'a> {
+struct TranscriptWord<'a> {
     key: String,
     start: f64,
     end: f64,
@@ -76,21 +76,21 @@ struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    fn of(heard: &Heard<'a>) -> Self {
-        let Heard { start, end, confidence, utterance, .. } = *heard;
+    fn of(heard: &TranscriptWord<'a>) -> Self {
+        let TranscriptWord { start, end, confidence, utterance, .. } = *heard;
         Self { start, end, confidence, utterance: Some(utterance) }
     }
 }
 
 /// Returns the recognised words in order of time. An utterance without words is divided by the lengths of those in its
 /// text.
-fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
-    let mut words: Vec<Heard<'_>> = Vec::new();
+fn heard_words(transcript: &Transcript) -> Vec<TranscriptWord<'_>> {
+    let mut words: Vec<TranscriptWord<'_>> = Vec::new();
     for utterance in &transcript.utterances {
         if utterance.words.is_empty() {
             let parts: Vec<&str> = utterance.text.split_whitespace().collect();
             let times = shares(&parts, utterance.start, utterance.end);
-            words.extend(parts.iter().zip(times).map(|(part, (start, end))| Heard {
+            words.extend(parts.iter().zip(times).map(|(part, (start, end))| TranscriptWord {
                 key: key(part),
                 start,
                 end,
@@ -100,7 +100,7 @@ fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
         }
         for word in &utterance.words {
             let Word { text, start, end, confidence } = word;
-            words.push(Heard { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
+            words.push(TranscriptWord { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
         }
     }
     words.retain(|word| word.start.is_finite() && word.end.is_finite());
@@ -115,7 +115,7 @@ fn key(word: &str) -> String {
 }
 
 /// Gives words the time of the recognised words `range` that they stand for, or the silence there.
-fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[Heard<'a>], range: std::ops::Range<usize>) {
+fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[TranscriptWord<'a>], range: std::ops::Range<usize>) {
     let before = range.start.checked_sub(1).map(|last| &heard[last]);
     let after = heard.get(range.end);
     let inside = &heard[range];

@@ -210,7 +210,7 @@ fn the_services_own_subtitles_are_kept() {
 }
 
 #[test]
-fn only_the_form_of_sent_subtitles_is_mended() {
+fn only_the_form_of_sent_subtitles_is_fixed() {
     let odd = "\u{feff}1\r\n00:00:01.500 --> 00:00:02.000 X1:5.0\r\nat 1.5 --> 2.5\r\n\r\n\r\n";
     let sent = [(Format::Srt, odd.to_owned())];
     let expected = "1\n00:00:01,500 --> 00:00:02,000 X1:5.0\nat 1.5 --> 2.5\n";

@@ -93,7 +93,7 @@ impl ExcessLog {
     }
 
     /// Logs what was not logged yet, if that is due or `is_last`.
-    pub fn tell(&self, now: Timestamp, is_last: bool) {
+    pub fn log_due(&self, now: Timestamp, is_last: bool) {
         if !is_last && self.due(now) != Some(Duration::ZERO) {
             return;
         }

@@ -28,7 +28,7 @@ impl BudgetGate {
 
     /// Returns a job as it is shown: its fault has the amount that is left now, not the one at its refusal. A job
     /// that is not tried for now gets a fault that says so, since its row has none.
-    pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+    pub async fn with_budget_fault(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
         if job.stage.kind() != StageKind::Probed {
             return Ok(job);
         }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn lease(id: u64) -> Lease {
-        Lease { job: JobId(id), fence: 1, stage: StageKind::Probed, round: 0 }
+        Lease { job: JobId(id), fence: 1, stage: StageKind::Probed, purchase_number: 0 }
     }
 
     #[test]

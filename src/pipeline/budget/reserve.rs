@@ -126,14 +126,14 @@ impl BudgetGate {
 }
 
 fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
-    let made = job.making.as_ref().map(|making| making.template.as_str());
+    let made = job.request_record.as_ref().map(|request_record| request_record.template.as_str());
     let template = made.unwrap_or(mount.source().template.name());
     let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
     Charge {
         at: now,
         service_date: None,
         run: now,
-        round: job.round,
+        purchase_number: job.purchase_number,
         service: service.clone(),
         template,
         state: State::Held,

@@ -110,7 +110,7 @@ impl Engine {
     pub(super) fn wake_next_in_line(&self) {
         let parts = self.parts();
         if parts.budget_gate.is_set() {
-            self.nudge();
+            self.wake();
             if parts.budget_gate.take_waiting() {
                 parts.passing.pass();
             }

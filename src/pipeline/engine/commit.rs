@@ -238,7 +238,8 @@ impl Engine {
                 if fault.blame() == Blame::Passing {
                     self.log_attempt(&job, &fault, (at, attempts), now);
                 }
-                let job = if dead { self.transition(job.clone(), JobEvent::Anew, now).unwrap_or(job) } else { job };
+                let job =
+                    if dead { self.transition(job.clone(), JobEvent::NewPurchase, now).unwrap_or(job) } else { job };
                 Job { attempts, ..job }.deferred(Some(at), Some(fault))
             }
             RetryDecision::Fail => return self.commit_bug(lease, job, fault).await,
@@ -273,7 +274,7 @@ impl Engine {
         self.log_end(job);
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.wake_deferred().await?
         {
-            self.nudge();
+            self.wake();
             // The jobs that waited for this one may belong to another engine.
             self.parts().passing.pass();
         }
@@ -288,7 +289,7 @@ impl Engine {
         let mut next = limits.note_commit(job);
         while let Some(lease) = next {
             if parts.store.renew(&[lease], parts.clock.now()).await?.is_empty() {
-                self.nudge();
+                self.wake();
                 parts.passing.pass();
                 return Ok(());
             }

@@ -62,13 +62,17 @@ impl Engine {
             Stage::Found => self.settle(parts, job).await?,
             Stage::Settled => self.probe(parts, job).await?,
             Stage::Probed { params, content } => self.upload(parts, lease, job, (*params, *content)).await?,
-            Stage::Uploaded { order, upload, .. } => return self.submit(parts, lease, job, (order, upload)).await,
-            Stage::Submitted { order, transcription } => self.wait(parts, job, (order, transcription)).await?,
-            Stage::Fetched { order, transcription, .. } => {
-                self.write(parts, lease, job, (order, transcription)).await?
+            Stage::Uploaded { purchase_key, upload, .. } => {
+                return self.submit(parts, lease, job, (purchase_key, upload)).await;
             }
-            Stage::Following { order, owner } => {
-                share_result::run(&*parts.store, &*parts.clock, job, order, *owner).await?
+            Stage::Submitted { purchase_key, transcription } => {
+                self.wait(parts, job, (purchase_key, transcription)).await?
+            }
+            Stage::Fetched { purchase_key, transcription, .. } => {
+                self.write(parts, lease, job, (purchase_key, transcription)).await?
+            }
+            Stage::Following { purchase_key, owner } => {
+                share_result::run(&*parts.store, &*parts.clock, job, purchase_key, *owner).await?
             }
             Stage::Submitting { .. }
             | Stage::Written { .. }
@@ -124,7 +128,7 @@ impl Engine {
         parts: &EngineParts,
         lease: &Lease,
         job: &Job,
-        (order, upload): (&PurchaseKey, &AudioAt),
+        (purchase_key, upload): (&PurchaseKey, &AudioAt),
     ) -> Result<StageRun, StageStop> {
         let EngineParts { store, client, clock, params, budget_gate, writing, .. } = parts;
         let mount = parts.mount(job)?;
@@ -140,7 +144,7 @@ impl Engine {
         let context = SubmitContext { store, client, clock, params, budget_gate, callbacks, folders };
         let _on_its_way = self.begin_create(job.id);
         let mut lease = *lease;
-        let submission = submit::run(&context, mount, &mut lease, job, order, upload).await?;
+        let submission = submit::run(&context, mount, &mut lease, job, purchase_key, upload).await?;
         Ok(StageRun::Submission(submission, lease))
     }
 
@@ -150,14 +154,16 @@ impl Engine {
         &self,
         parts: &EngineParts,
         job: &Job,
-        (order, transcription): (&PurchaseKey, &TranscriptionId),
+        (purchase_key, transcription): (&PurchaseKey, &TranscriptionId),
     ) -> Result<StageOutcome, StageStop> {
         let polled = {
             let _permit = self.reads.acquire().await.ok(); // never closed
             wait::run(&self.wait_context(parts), job, transcription).await
         };
         match polled {
-            Err(gone) if gone.kind == FaultKind::Gone => self.find_lost(parts, job, (order, transcription), gone).await,
+            Err(gone) if gone.kind == FaultKind::Gone => {
+                self.find_lost(parts, job, (purchase_key, transcription), gone).await
+            }
             polled => {
                 self.log_moved_service(job, polled.as_ref().err());
                 Ok(self.observe_poll(polled?))
@@ -170,20 +176,20 @@ impl Engine {
         parts: &EngineParts,
         lease: &Lease,
         job: &Job,
-        (order, transcription): (&PurchaseKey, &TranscriptionId),
+        (purchase_key, transcription): (&PurchaseKey, &TranscriptionId),
     ) -> Result<StageOutcome, StageStop> {
         let EngineParts { store, clock, results, params, syncs, writing, .. } = parts;
         let mount = parts.mount(job)?;
         let context = write::WriteContext { store: &**store, clock: &**clock, results, params, syncs, writing };
-        let writing = write::run(&context, mount, lease, job, order, transcription);
+        let writing = write::run(&context, mount, lease, job, purchase_key, transcription);
         self.run_content_work(parts, mount, (job, ContentWork::Render), writing).await
     }
 
     pub(super) fn wait_context<'d>(&'d self, parts: &'d EngineParts) -> wait::WaitContext<'d> {
         let EngineParts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
-        let (asking, begun, log_limit) = (self.gate.polls(), &self.begun, &self.log_limit);
-        wait::WaitContext { client, clock, results, terms, asking, begun, calls, log_limit }
+        let (poll_schedule, seen_processing, log_limit) = (self.gate.polls(), &self.seen_processing, &self.log_limit);
+        wait::WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, log_limit }
     }
 
     /// Uploads the file of a recording, unless its settings have changed so that its request has to be built again.

@@ -88,7 +88,7 @@ impl Engine {
     pub fn hint(&self, hint: Hint) -> bool {
         let taken = self.hints.put(hint);
         if taken {
-            self.nudge();
+            self.wake();
         }
         taken
     }
@@ -103,18 +103,18 @@ impl Engine {
         let waiting = std::mem::take(&mut self.hints.inbox().waiting);
         for hint in waiting {
             match &hint {
-                Hint::Callback { job, round } => self.take_callback(*job, *round, &hint).await?,
+                Hint::Callback { job, purchase_number } => self.take_callback(*job, *purchase_number, &hint).await?,
                 Hint::Webhook(transcription) => self.take_webhook(transcription, &hint).await?,
             }
         }
         Ok(())
     }
 
-    async fn take_callback(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
+    async fn take_callback(&self, id: JobId, purchase_number: u32, hint: &Hint) -> Result<(), StoreError> {
         // The hint is kept before the job is read: whoever commits the transcription looks for early hints
         // afterwards.
         self.hints.keep_early(hint.clone());
-        let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
+        let job = self.parts().store.job(id).await?.filter(|job| job.purchase_number == purchase_number);
         // Every engine gets the hint, and one of them owns the job.
         if job.as_ref().is_some_and(|job| !self.owns(&job.route_key())) {
             self.hints.take_early(&[hint.clone(), hint.clone()]);
@@ -170,13 +170,13 @@ impl Engine {
     /// Handles a hint that came while the answer to a create was being committed.
     pub(super) fn hinted_early(&self, job: &Job, transcription: &TranscriptionId) {
         if self.hints.take_early(&early_hints(job, transcription)) {
-            self.hint(Hint::Callback { job: job.id, round: job.round });
+            self.hint(Hint::Callback { job: job.id, purchase_number: job.purchase_number });
         }
     }
 }
 
 fn early_hints(job: &Job, transcription: &TranscriptionId) -> [Hint; 2] {
-    [Hint::Callback { job: job.id, round: job.round }, Hint::Webhook(transcription.clone())]
+    [Hint::Callback { job: job.id, purchase_number: job.purchase_number }, Hint::Webhook(transcription.clone())]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The engine claims a job, runs its stage and commits the result (`executor.rs`, `commit.rs`). It sleeps until the
-//! next due moment or a nudge (`scheduler.rs`). Each claim has one stage and one commit, except for the stage that
-//! spends money: it commits its intent before. There is one engine for each service, so that an outage of one service
-//! holds up no other (see `engines`).
+//! next due moment or a call of `wake` (`scheduler.rs`). Each claim has one stage and one commit, except for the stage
+//! that spends money: it commits its intent before. There is one engine for each service, so that an outage of one
+//! service holds up no other (see `engines`).
 
 use crate::backpressure::service_gate::{AtOnce, ServiceGate};
 use crate::client::contract::Client;
@@ -23,7 +23,7 @@ use crate::pipeline::request::callback_address::CallbackAddresses;
 use crate::pipeline::stages::poison_guard::InProgress;
 use crate::pipeline::stages::upload::extract_audio::Extractor;
 use crate::pipeline::stages::wait::SeenProcessing;
-use crate::pipeline::stages::write::in_flight::Writing;
+use crate::pipeline::stages::write::write_guard::Writing;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -49,14 +49,14 @@ mod hints;
 mod in_flight;
 mod list_view;
 mod log_end;
-mod lost_transcriptions;
 mod pass_end;
 mod recheck_file;
+mod resolve_creates;
 mod scheduler;
 mod send_checks;
+mod shared_list_scan;
 mod stage_guards;
 mod start_scan;
-mod unknown_creates;
 mod volatile;
 
 pub use log_end::FINISHED;
@@ -141,13 +141,13 @@ pub struct Engine {
     gate: ServiceGate,
     memory: Mutex<VolatileState>,
     list_view: Mutex<ListView>,
-    listing: lost_transcriptions::ScannedList,
-    begun: SeenProcessing,
+    listing: shared_list_scan::ScannedList,
+    seen_processing: SeenProcessing,
     hints: hints::EngineHints,
     /// Permits for reads of submitted transcriptions.
     reads: Semaphore,
     batch_polls: batch_poll::BatchPolls,
-    nudge: Notify,
+    wake: Notify,
     started: Uptime,
     /// Number of processors. Read once, since the answer comes from files.
     cores: usize,
@@ -234,12 +234,12 @@ impl Engine {
             gate: ServiceGate::new(Arc::clone(&parts.clock), parts.retry, at_once(parts.terms.limits), parts.seed),
             memory: Mutex::new(memory),
             list_view: Mutex::default(),
-            listing: lost_transcriptions::ScannedList::default(),
-            begun: SeenProcessing::default(),
+            listing: shared_list_scan::ScannedList::default(),
+            seen_processing: SeenProcessing::default(),
             hints: hints::EngineHints::default(),
             reads: Semaphore::new(batch_poll::READS),
             batch_polls: batch_poll::BatchPolls::default(),
-            nudge: Notify::new(),
+            wake: Notify::new(),
             started,
             cores,
             sent_bytes: Arc::default(),
@@ -277,7 +277,7 @@ impl Engine {
             *self.extractor.lock().unwrap_or_else(PoisonError::into_inner) = extractor(&parts, self.cores);
         }
         let agreed = (old.terms.limits != parts.terms.limits).then(|| at_once(parts.terms.limits));
-        self.gate.configured_anew(parts.retry, agreed, Arc::ptr_eq(&old.client, &parts.client));
+        self.gate.reconfigure(parts.retry, agreed, Arc::ptr_eq(&old.client, &parts.client));
         {
             let mut view = self.list_view();
             match old.client.identity() == parts.client.identity() {
@@ -287,7 +287,7 @@ impl Engine {
             }
         }
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(parts);
-        self.nudge();
+        self.wake();
     }
 
     /// Whether this engine handles the jobs of a group.
@@ -296,20 +296,20 @@ impl Engine {
     }
 
     /// Wakes the engine, since something new may be due.
-    pub fn nudge(&self) {
-        self.nudge.notify_one();
+    pub fn wake(&self) {
+        self.wake.notify_one();
     }
 
     /// Drops the running tasks whose jobs a person has taken from them.
     pub fn recall(&self) {
         self.recalled.notify_waiters();
-        self.nudge();
+        self.wake();
     }
 
     /// Returns when the loop of [`Engine::run`] has run once more: a sign of life.
     pub async fn turned(&self) {
         let mut turns = self.turns.subscribe();
-        self.nudge();
+        self.wake();
         // The sender is in this engine, so the channel is open.
         let _ = turns.changed().await;
     }
@@ -317,7 +317,7 @@ impl Engine {
     /// Sets whether a scan is still looking for files. Meanwhile the engine is not idle.
     pub fn set_intake(&self, open: bool) {
         self.intake.store(open, Ordering::Relaxed);
-        self.nudge();
+        self.wake();
     }
 
     /// Counts of the jobs that have ended so far.
@@ -368,8 +368,8 @@ impl Engine {
         let ended = self.run_on(until, stop).await;
         let parts = self.parts();
         parts.budget_gate.set_served(self.service(), false);
-        parts.budget_gate.excess().tell(parts.clock.now(), true);
-        self.log_limit.tell(parts.clock.now(), true);
+        parts.budget_gate.excess().log_due(parts.clock.now(), true);
+        self.log_limit.log_due(parts.clock.now(), true);
         ended
     }
 
@@ -382,8 +382,8 @@ impl Engine {
         let mut arranged = None;
         loop {
             self.arrange(&mut arranged).await?;
-            // Registered before the tick, so that a nudge between the tick and the sleep is not lost.
-            let nudged = self.nudge.notified();
+            // Registered before the tick, so that a call of `wake` between the tick and the sleep is not lost.
+            let woken = self.wake.notified();
             let next = self.tick(&mut running, &mut busy, until).await?;
             self.turns.send_modify(|turns| *turns += 1);
             if let Until::Idle(patience) = until
@@ -411,7 +411,7 @@ impl Engine {
                         self.joined(joined, &mut busy)?;
                     }
                 }
-                () = nudged => {}
+                () = woken => {}
                 () = clock.sleep(sleep) => {}
             }
         }

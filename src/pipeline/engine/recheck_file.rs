@@ -36,7 +36,7 @@ impl Engine {
         let now = parts.clock.now();
         if let Admission::Reopened(_) = parts.store.admit(&job.key, stamp, now, now).await? {
             tracing::info!(job = %job.id, path = %job.key.path, "the file changed while scribed processed it; scribed processes its new content");
-            self.nudge();
+            self.wake();
         }
         Ok(())
     }

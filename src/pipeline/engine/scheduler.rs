@@ -171,8 +171,8 @@ impl Engine {
         wake = earlier(wake, held.values().min().copied());
         let exhausted = parts.budget_gate.exhausted(now);
         wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.duration_since(now)));
-        parts.budget_gate.excess().tell(now, false);
-        self.log_limit.tell(now, false);
+        parts.budget_gate.excess().log_due(now, false);
+        self.log_limit.log_due(now, false);
         if until == Until::Stopped {
             wake = earlier(wake, parts.budget_gate.excess().due(now));
         }

@@ -1,5 +1,5 @@
 //! Scans a service's list before the first create there: a queue that was restored from an older copy, repaired or
-//! created anew does not know what was bought since. Then looks for the first accepted create in the list: a list that
+//! newly created does not know what was bought since. Then looks for the first accepted create in the list: a list that
 //! does not show it cannot prove that another one is absent.
 
 use super::list_view::ListLook;
@@ -17,7 +17,7 @@ use crate::domain::token::Token;
 use crate::domain::zone::Zone;
 use crate::pipeline::recovery::absence::Witness;
 use crate::pipeline::recovery::list_scan::{ListScan, ScanFault, ScanProgress};
-use crate::pipeline::recovery::unknown_create::{by_order, by_token, unproven};
+use crate::pipeline::recovery::unknown_create::{by_purchase_key, by_token, unproven};
 use crate::store::contract::{NewestPurchase, StoreError};
 use crate::wire::record::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ impl Engine {
         view.ask_again();
         view.go_on();
         drop(view);
-        self.nudge();
+        self.wake();
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Engine {
         };
         if !self.is_current(&parts.client) {
             // The scan was made with another key or address. The new one's list is scanned next.
-            self.nudge();
+            self.wake();
             return Ok(());
         }
         match scanned {
@@ -149,17 +149,17 @@ impl Engine {
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         self.leave_out_known(parts, &mut found, is_suspect).await?;
         let mut unknown = 0_usize;
-        for (order, bought) in &mut by_order(&found, parts.client.identity()) {
+        for (purchase_key, bought) in &mut by_purchase_key(&found, parts.client.identity()) {
             // Another installation may have bought it under the same account. Then it does not count against the
             // budgets here.
             bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !has_lost);
-            unknown += usize::from(store.purchase(order).await?.is_none());
+            unknown += usize::from(store.purchase(purchase_key).await?.is_none());
             crash_points::point(Point::Sighting);
-            store.record_found(order, bought).await?;
+            store.record_found(purchase_key, bought).await?;
             crash_points::point(Point::Sighted);
         }
         if !self.is_current(&parts.client) {
-            self.nudge(); // the new client has another list
+            self.wake(); // the new client has another list
             return Ok(());
         }
         if is_suspect {

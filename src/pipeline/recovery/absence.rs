@@ -13,7 +13,7 @@ const SKEW: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
     pub id: TranscriptionId,
-    /// The service's own clock, as last heard before the create was accepted.
+    /// The service's own clock, as last seen before the create was accepted.
     pub date: Option<Timestamp>,
 }
 
@@ -77,7 +77,7 @@ mod tests {
     const DATE: Timestamp = Timestamp(1_000_000_000);
 
     fn token() -> Token {
-        Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([1; 16]), round: 0 }
+        Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([1; 16]), purchase_number: 0 }
     }
 
     fn intent(service_date: Option<Timestamp>) -> Intent {

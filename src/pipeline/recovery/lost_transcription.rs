@@ -1,5 +1,5 @@
-//! Decides what a list scan means for one lost transcription. Its namesake `engine/lost_transcriptions.rs` decides
-//! when the list is searched.
+//! Decides what a list scan means for one lost transcription. `engine/shared_list_scan.rs` decides when the list is
+//! searched.
 //!
 //! A transcription that a read reports as missing was paid for. So its job does not fail before the list was searched
 //! for its token, and it is never bought again without a person's consent.
@@ -35,15 +35,16 @@ pub fn judge_lost(
     gone: Fault,
     now: Timestamp,
 ) -> Result<JobEvent, LostTranscription> {
-    let (order, id) = bought;
+    let (purchase_key, id) = bought;
     let and = |kind: FaultKind, what: &str| {
         LostTranscription::Fault(Fault { kind, words: format!("{}; {what}", gone.words), ..gone.clone() })
     };
     match scanned {
-        Ok(found) => match job.tags().find_map(|tag| found.get(&Token::new(order, tag, job.round))) {
+        Ok(found) => match job.tags().find_map(|tag| found.get(&Token::new(purchase_key, tag, job.purchase_number))) {
             Some(item) if item.id != *id => {
-                let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());
-                Ok(JobEvent::Adopted { order, transcription, round: job.round, origin })
+                let (purchase_key, transcription, origin) =
+                    (purchase_key.clone(), item.id.clone(), job.bought_at.clone());
+                Ok(JobEvent::Adopted { purchase_key, transcription, purchase_number: job.purchase_number, origin })
             }
             Some(_) => Err(and(FaultKind::Broken, "the service's list has it, so scribed polls it again")),
             None => Err(and(
@@ -80,10 +81,10 @@ mod tests {
     fn job() -> Job {
         let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(b"talk.wav") };
         let seen = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
-        Job { round: 2, ..Job::found(JobId(1), key, seen, NOW, NOW) }
+        Job { purchase_number: 2, ..Job::found(JobId(1), key, seen, NOW, NOW) }
     }
 
-    fn order() -> PurchaseKey {
+    fn purchase_key() -> PurchaseKey {
         PurchaseKey { service: ServiceName::new("default"), content: Hash::of(b"c"), params: Hash::of(b"p") }
     }
 
@@ -101,7 +102,7 @@ mod tests {
 
     fn seek(walked: Result<&BTreeMap<Token, ListItem>, &ScanFault>) -> Result<JobEvent, LostTranscription> {
         let gone = Fault::new(FaultKind::Gone, "404", NOW);
-        judge_lost(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
+        judge_lost(&job(), (&purchase_key(), &TranscriptionId::new("lost")), walked, gone, NOW)
     }
 
     fn is_fault(judged: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
@@ -114,13 +115,14 @@ mod tests {
 
     #[test]
     fn only_the_token_of_this_very_round_is_this_transcription() {
-        let own = Token::new(&order(), job().key.tag(), 2);
+        let own = Token::new(&purchase_key(), job().key.tag(), 2);
         let adopted = seek(Ok(&listed(own.clone(), "other"))).unwrap();
         let transcription = TranscriptionId::new("other");
-        let expected = JobEvent::Adopted { order: order(), transcription, round: 2, origin: None };
+        let expected =
+            JobEvent::Adopted { purchase_key: purchase_key(), transcription, purchase_number: 2, origin: None };
         assert_eq!(adopted, expected);
-        let dead_round = Token { round: 1, ..own.clone() };
-        assert!(is_fault(seek(Ok(&listed(dead_round, "dead"))), &FaultKind::Gone));
+        let dead_purchase = Token { purchase_number: 1, ..own.clone() };
+        assert!(is_fault(seek(Ok(&listed(dead_purchase, "dead"))), &FaultKind::Gone));
         assert!(is_fault(seek(Ok(&listed(own, "lost"))), &FaultKind::Broken), "the list contradicts the read");
     }
 

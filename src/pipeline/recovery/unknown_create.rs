@@ -1,5 +1,5 @@
-//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create. Its namesake
-//! `engine/unknown_creates.rs` decides when the list is scanned, once for all unknown creates, and commits the results.
+//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create. `engine/resolve_creates.rs`
+//! decides when the list is scanned, once for all unknown creates, and commits the results.
 
 use crate::client::contract::{Identity, ListItem};
 use crate::domain::charge::Sighted;
@@ -64,29 +64,29 @@ pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
 }
 
 /// Returns what was bought for each purchase key: the newest transcription, since another one is bought only when the
-/// one before is worth nothing. Its round is the highest of all jobs' rounds, so that no job uses a round twice.
-pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, KnownPurchase> {
+/// one before is worth nothing. Its purchase number is the highest of all jobs', so that no job uses a number twice.
+pub fn by_purchase_key(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, KnownPurchase> {
     let mut newest: BTreeMap<PurchaseKey, (&Token, &ListItem)> = BTreeMap::new();
-    let mut rounds: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
+    let mut numbers: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
     for (token, item) in found {
-        let order = token.purchase_key(&identity.service);
-        let age = |(token, item): &(&Token, &ListItem)| (item.created, token.round);
-        let round = rounds.entry(order.clone()).or_default();
-        *round = token.round.max(*round);
-        let known = newest.entry(order).or_insert((token, item));
+        let purchase_key = token.purchase_key(&identity.service);
+        let age = |(token, item): &(&Token, &ListItem)| (item.created, token.purchase_number);
+        let purchase_number = numbers.entry(purchase_key.clone()).or_default();
+        *purchase_number = token.purchase_number.max(*purchase_number);
+        let known = newest.entry(purchase_key).or_insert((token, item));
         if age(&(token, item)) > age(known) {
             *known = (token, item);
         }
     }
     let origin = || Some(identity.origin.clone());
-    let bought = |item: &ListItem, round| {
+    let bought = |item: &ListItem, purchase_number| {
         let sighted = item.created.map(|at| Sighted { at, billed: item.billed, is_uncounted: false });
-        KnownPurchase { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
+        KnownPurchase { transcription: item.id.clone(), purchase_number, by: None, origin: origin(), sighted }
     };
     newest
         .into_iter()
-        .zip(rounds.into_values())
-        .map(|((order, (_, item)), round)| (order, bought(item, round)))
+        .zip(numbers.into_values())
+        .map(|((purchase_key, (_, item)), purchase_number)| (purchase_key, bought(item, purchase_number)))
         .collect()
 }
 
@@ -157,8 +157,8 @@ mod tests {
     use crate::domain::names::{Hash, ServiceName, TranscriptionId};
     use crate::wire::record::Status;
 
-    fn listed(id: &str, job: u8, round: u32, created: i64) -> ListItem {
-        let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), round };
+    fn listed(id: &str, job: u8, purchase_number: u32, created: i64) -> ListItem {
+        let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), purchase_number };
         ListItem {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),
@@ -176,11 +176,11 @@ mod tests {
         let (found, doubles) = by_token(items);
         let (service, origin) = (ServiceName::new("default"), "https://stt.example.org".to_owned());
         let identity = Identity { service, origin: origin.clone(), key: String::new(), is_own: false };
-        let bought = by_order(&found, &identity);
+        let bought = by_purchase_key(&found, &identity);
         assert_eq!(doubles, 0);
         let sighted = Some(Sighted { at: Timestamp(30), billed: None, is_uncounted: false });
         let transcription = TranscriptionId::new("good");
-        let expected = KnownPurchase { transcription, round: 1, by: None, origin: Some(origin), sighted };
+        let expected = KnownPurchase { transcription, purchase_number: 1, by: None, origin: Some(origin), sighted };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

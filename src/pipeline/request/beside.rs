@@ -91,7 +91,7 @@ mod tests {
     use crate::source::metadata::small_file::SmallFile;
 
     #[test]
-    fn everything_that_is_wrong_is_told_with_line_and_mend() {
+    fn everything_that_is_wrong_is_reported_with_line_and_fix() {
         let text = "langage = \"de\"\ntemplate = \"interviw\"\nbudget = { day = \"1h\" }\noutputs = []\nvocabulary = [1]\n\
                     [parameters]\ndiarisation = true\naudio_url = \"https://x.example\"\nsentences = \"{{ stem }}\"\n\
                     subtitles_config = { maximum_rows_per_caption = 9 }\n";

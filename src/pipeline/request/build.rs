@@ -88,5 +88,5 @@ async fn access(source: &Source, job: &Job) -> Option<Access> {
         Recording::File(path) => blocking(move || access_of(&path).ok()).await,
         _ => None,
     };
-    now.or_else(|| job.making.as_ref().and_then(|making| making.access.clone()))
+    now.or_else(|| job.request_record.as_ref().and_then(|request_record| request_record.access.clone()))
 }

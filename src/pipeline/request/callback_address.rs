@@ -14,26 +14,26 @@ pub const WEBHOOK_PATH: &str = "webhook";
 /// The addresses at which a service reaches scribed.
 #[derive(Debug, Clone)]
 pub struct CallbackAddresses {
-    seals: AddressSeal,
+    address_seal: AddressSeal,
     base: Url,
     method: CallbackMethod,
 }
 
 impl CallbackAddresses {
     /// Creates the addresses below `base`. A path in `base` stays in front.
-    pub fn new(seals: AddressSeal, base: Url, method: CallbackMethod) -> Self {
-        Self { seals, base, method }
+    pub fn new(address_seal: AddressSeal, base: Url, method: CallbackMethod) -> Self {
+        Self { address_seal, base, method }
     }
 
-    /// Returns the callback for the create of this job's round. It is a secret.
+    /// Returns the callback for the create of this job's present purchase. It is a secret.
     pub fn of(&self, job: &Job) -> CallbackConfig {
-        let url = self.address(CALLBACK_PATH, &self.seals.callback(job.id, job.round));
+        let url = self.address(CALLBACK_PATH, &self.address_seal.callback(job.id, job.purchase_number));
         CallbackConfig { url, method: Some(self.method) }
     }
 
     /// Returns the address that a person enters at the service. It is a secret.
     pub fn webhook(&self) -> String {
-        self.address(WEBHOOK_PATH, &self.seals.webhook())
+        self.address(WEBHOOK_PATH, &self.address_seal.webhook())
     }
 
     fn address(&self, path: &str, last: &str) -> String {

@@ -14,7 +14,7 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use serde_json::Map;
 
-/// Builds the request that buys this `order` under this token.
+/// Builds the request that buys this `purchase_key` under this token.
 ///
 /// # Errors
 /// The stored parameters cannot be read, or there is no address at which the service can fetch the audio.
@@ -23,12 +23,12 @@ pub async fn create_request(
     callbacks: Option<&CallbackAddresses>,
     mount: &Mount,
     job: &Job,
-    (order, upload, token): (&PurchaseKey, &AudioAt, &Token),
+    (purchase_key, upload, token): (&PurchaseKey, &AudioAt, &Token),
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let (params, pick) = stored_params::load(files, &order.params, now)?;
-    let mut metadata = match &job.making {
-        Some(making) => making.metadata.clone(),
+    let (params, pick) = stored_params::load(files, &purchase_key.params, now)?;
+    let mut metadata = match &job.request_record {
+        Some(request_record) => request_record.metadata.clone(),
         // A request is built before anything is sent.
         None => Map::new(),
     };

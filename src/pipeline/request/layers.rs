@@ -100,7 +100,7 @@ impl RequestLayers {
         if !self.names_media() || job.is_remote() {
             return Ok(());
         }
-        let known = job.making.as_ref().and_then(|making| making.described.clone());
+        let known = job.request_record.as_ref().and_then(|request_record| request_record.described.clone());
         self.vars.media = match (known, recording(source, job)) {
             (Some(described), _) => described,
             (None, Recording::File(path)) => media_tags(&path, now).await?,

@@ -27,7 +27,7 @@ pub async fn refresh(
     (job, params): (&Job, &Hash),
     beside: &BesideSettings,
 ) -> Result<Option<StageOutcome>, Fault> {
-    if job.making.as_ref().is_some_and(|record| record.is_sent) {
+    if job.request_record.as_ref().is_some_and(|record| record.is_sent) {
         return Ok(None);
     }
     let built = match build_unless_held(mount, clock, job, beside).await? {
@@ -36,14 +36,18 @@ pub async fn refresh(
     };
     let now = clock.now();
     let new = stored_params::keep(files, &built.rendered, now)?;
-    let is_alike = job.making.as_ref().is_some_and(|record| record.is_alike(&built.record));
+    let is_alike = job.request_record.as_ref().is_some_and(|record| record.is_alike(&built.record));
     if new == *params && is_alike {
         return Ok(None);
     }
     // If nobody knows which sound was sent, it is sent again.
     let is_other_sound = new != *params
         && stored_params::load(files, params, now).map_or(true, |(_, pick)| pick != built.rendered.track_selection);
-    Ok(Some(StageOutcome::Step(JobEvent::Remade { params: new, making: Box::new(built.record), is_other_sound })))
+    Ok(Some(StageOutcome::Step(JobEvent::RequestRebuilt {
+        params: new,
+        request_record: Box::new(built.record),
+        is_other_sound,
+    })))
 }
 
 /// As [`refresh`], for a job that is about to be uploaded and has rested before, or whose stored parameters cannot be

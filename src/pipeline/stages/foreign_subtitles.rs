@@ -13,8 +13,8 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;
 use crate::rooted_path::{LinkInPath, RootedPath};
-use crate::source::filter::own_outputs;
-use crate::source::filter::own_outputs::is_own_subtitle;
+use crate::source::filter::output_provenance;
+use crate::source::filter::output_provenance::is_own_subtitle;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use crate::store::contract::{Filter, Store, StoreError};
@@ -180,7 +180,7 @@ async fn pending_contents(store: &dyn Store, job: &Job) -> Result<BTreeSet<Hash>
         let Some(last) = jobs.last() else { return Ok(contents) };
         filter.after = Some(last.id);
         let others = jobs.iter().filter(|other| other.key.source == job.key.source && other.id != job.id);
-        contents.extend(others.flat_map(|other| other.placing.iter().copied()));
+        contents.extend(others.flat_map(|other| other.pending_outputs.iter().copied()));
     }
 }
 
@@ -230,12 +230,12 @@ pub async fn are_all_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<Rel
             let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
             RelPath::new(path.as_os_str().as_bytes())
         };
-        let vtt = bucket.read_range(&with("vtt"), own_outputs::HEAD, false).await;
-        let is_ours = vtt.is_ok_and(|text| own_outputs::vtt_has_provenance(&text))
+        let vtt = bucket.read_range(&with("vtt"), output_provenance::HEAD, false).await;
+        let is_ours = vtt.is_ok_and(|text| output_provenance::vtt_has_provenance(&text))
             || bucket
-                .read_range(&with("json"), own_outputs::TAIL, true)
+                .read_range(&with("json"), output_provenance::TAIL, true)
                 .await
-                .is_ok_and(|text| own_outputs::json_has_provenance(&text));
+                .is_ok_and(|text| output_provenance::json_has_provenance(&text));
         if !is_ours {
             return false;
         }

@@ -16,29 +16,34 @@ use crate::store::contract::{DuplicateCheck, KnownPurchase, Store};
 /// Errors of the store, as a fault.
 pub async fn known_purchase(
     store: &dyn Store,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     identity: &Identity,
     now: Timestamp,
 ) -> Result<Option<KnownPurchase>, Fault> {
-    let bought = store.purchase(order).await.map_err(|error| store_fault(&error, now))?;
+    let bought = store.purchase(purchase_key).await.map_err(|error| store_fault(&error, now))?;
     Ok(bought.filter(|bought| bought.may_serve(identity.is_own)))
 }
 
 /// Returns the step to the result without a create of the job's own, if there is one.
 pub async fn reuse_purchase(
     store: &dyn Store,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     job: &Job,
     identity: &Identity,
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let fault = |error| store_fault(&error, now);
-    if let DuplicateCheck::Follows(owner) = store.claim_purchase(order, job.id).await.map_err(fault)? {
-        return Ok(Some(StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })));
+    if let DuplicateCheck::Follows(owner) = store.claim_purchase(purchase_key, job.id).await.map_err(fault)? {
+        return Ok(Some(StageOutcome::Step(JobEvent::Followed { purchase_key: purchase_key.clone(), owner })));
     }
-    let bought = known_purchase(store, order, identity, now).await?;
+    let bought = known_purchase(store, purchase_key, identity, now).await?;
     Ok(bought.map(|bought| {
-        let KnownPurchase { transcription, round, origin, .. } = bought;
-        StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round, origin })
+        let KnownPurchase { transcription, purchase_number, origin, .. } = bought;
+        StageOutcome::Step(JobEvent::Adopted {
+            purchase_key: purchase_key.clone(),
+            transcription,
+            purchase_number,
+            origin,
+        })
     }))
 }

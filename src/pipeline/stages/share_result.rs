@@ -19,20 +19,23 @@ pub async fn run(
     store: &dyn Queries,
     clock: &dyn Clock,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     owner: JobId,
 ) -> Result<StageOutcome, Fault> {
     let now = clock.now();
     let leader = store.job(owner).await.map_err(|error| store_fault(&error, now))?;
     let origin = leader.as_ref().and_then(|leader| leader.bought_at.clone());
-    let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.leader_state(order));
+    let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.leader_state(purchase_key));
     Ok(match lead {
         LeaderState::Wait => StageOutcome::Sleep { until: now.saturating_add(FALLBACK_WAIT), reason: None },
-        LeaderState::Share(transcription) => {
-            StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round: job.round, origin })
-        }
+        LeaderState::Share(transcription) => StageOutcome::Step(JobEvent::Adopted {
+            purchase_key: purchase_key.clone(),
+            transcription,
+            purchase_number: job.purchase_number,
+            origin,
+        }),
         LeaderState::Follow(owner) if owner != job.id => {
-            StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })
+            StageOutcome::Step(JobEvent::Followed { purchase_key: purchase_key.clone(), owner })
         }
         LeaderState::Follow(_) | LeaderState::TakeOver => StageOutcome::Step(JobEvent::TookOver),
         LeaderState::Inherit(fault) => StageOutcome::Step(JobEvent::Failed { fault }),

@@ -48,7 +48,7 @@ pub async fn file_missing(
         }
         Err(error) => Err(Fault::new(
             FaultKind::Unreadable,
-            format!("cannot access the file: {}", MediaFile::of(mount, job).said(&error)),
+            format!("cannot access the file: {}", MediaFile::of(mount, job).describe_error(&error)),
             now,
         )),
     }

@@ -1,5 +1,6 @@
 //! Uploaded ▷ Submitting ▷ Submitted: the one stage that spends money. The intent is durable before the create is
-//! sent. What became of the create decides the next stage. See `docs/explanation/guarantees.md`, "Nothing is paid twice".
+//! sent. What became of the create decides the next stage. See `docs/explanation/guarantees.md`, "Nothing is paid
+//! twice".
 
 use crate::client::contract::{Client, Creation};
 use crate::clock::Clock;
@@ -66,14 +67,14 @@ pub async fn run(
     mount: &Arc<Mount>,
     lease: &mut Lease,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     upload: &AudioAt,
 ) -> Result<Submission, StageStop> {
-    if let Some(outcome) = buys_nothing(context, mount, job, (order, upload)).await? {
+    if let Some(outcome) = buys_nothing(context, mount, job, (purchase_key, upload)).await? {
         return Ok(Submission::Unsent(outcome.into()));
     }
-    let token = Token::new(order, job.key.tag(), job.round);
-    let of = (order, upload, &token);
+    let token = Token::new(purchase_key, job.key.tag(), job.purchase_number);
+    let of = (purchase_key, upload, &token);
     let request = create_request(context.params, context.callbacks, mount, job, of, context.clock.now()).await?;
     loop {
         // The turn comes first: the intent must not grow old while the turn is awaited.
@@ -82,7 +83,7 @@ pub async fn run(
             return Ok(Submission::Unsent(outcome.into()));
         }
         let written = context.clock.uptime();
-        if let Some(outcome) = reserve(context, mount, lease, job, order).await.map_err(StageStop::Store)? {
+        if let Some(outcome) = reserve(context, mount, lease, job, purchase_key).await.map_err(StageStop::Store)? {
             return Ok(Submission::Unsent(outcome.into()));
         }
         crash_points::point(Point::Reserved);
@@ -155,9 +156,9 @@ async fn reserve(
     mount: &Mount,
     lease: &Lease,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
 ) -> Result<Option<StageOutcome>, StoreError> {
-    let (service, at) = ((&order.service, context.client.last_date()), context.clock.now());
+    let (service, at) = ((&purchase_key.service, context.client.last_date()), context.clock.now());
     let deferral = context.budget_gate.reserve_for_create(context.store, mount, lease, job, service, at).await?;
     // The job gives up its upload: it may rest for longer than the service keeps unused uploads, and must not be in
     // the way of others.
@@ -169,7 +170,7 @@ async fn check_current(
     context: &SubmitContext<'_>,
     mount: &Mount,
     job: &Job,
-    (order, upload): (&PurchaseKey, &AudioAt),
+    (purchase_key, upload): (&PurchaseKey, &AudioAt),
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let origin = &context.client.identity().origin;
@@ -187,7 +188,7 @@ async fn check_current(
         }
         other => return file_missing(mount, job, other, now).await.map(Some),
     }
-    refresh(context.params, mount, context.clock, (job, &order.params), &beside).await
+    refresh(context.params, mount, context.clock, (job, &purchase_key.params), &beside).await
 }
 
 fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, StageStop> {

@@ -50,9 +50,9 @@ pub struct WaitContext<'a> {
     /// The configured terms of the service.
     pub terms: &'a ServiceTerms,
     /// Decides when to poll again.
-    pub asking: &'a PollSchedule,
+    pub poll_schedule: &'a PollSchedule,
     /// The transcriptions that were seen `processing`.
-    pub begun: &'a SeenProcessing,
+    pub seen_processing: &'a SeenProcessing,
     /// Whether the service was asked for callbacks.
     pub calls: bool,
     /// Decides what has a log line of its own.
@@ -75,7 +75,7 @@ impl From<StageOutcome> for PollResult {
 
 /// Polls a transcription, unless its result is kept here already.
 pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
-    let WaitContext { client, clock, results, terms, asking, begun, calls, .. } = context;
+    let WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, .. } = context;
     if let Some(audio) = kept(results, transcription).await {
         return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
     }
@@ -93,7 +93,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
     let reading = client.read(transcription).await?;
     let now = clock.now();
     if !matches!(reading, RecordState::Pending(_)) {
-        begun.ids().remove(transcription);
+        seen_processing.ids().remove(transcription);
     }
     match reading {
         RecordState::Done { raw, audio, took } => {
@@ -105,11 +105,11 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
             let age = took.unwrap_or_else(|| now.duration_since(job.since));
-            asking.ended(job.id, audio, age, *calls);
+            poll_schedule.ended(job.id, audio, age, *calls);
             Ok(PollResult { outcome: StageOutcome::Step(JobEvent::Fetched { audio }), took })
         }
         RecordState::Pending(status) => {
-            let goes_back = begun.goes_back(transcription, &Status::parse(&status));
+            let goes_back = seen_processing.goes_back(transcription, &Status::parse(&status));
             Ok(pending(context, job, &status, goes_back, now).into())
         }
         // Reads may be late like lists.
@@ -117,7 +117,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             Ok(StageOutcome::Sleep { until: now.saturating_add(terms.poll.max.min(terms.lag)), reason: None }.into())
         }
         RecordState::Lost(fault) => {
-            asking.forget(job.id);
+            poll_schedule.forget(job.id);
             Err(fault)
         }
     }
@@ -162,8 +162,8 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
     } else {
         odd_status(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
     };
-    let wait = context.asking.pending(job.id, poll, age);
-    StageOutcome::Sleep { until: context.asking.moment(now, wait), reason }
+    let wait = context.poll_schedule.pending(job.id, poll, age);
+    StageOutcome::Sleep { until: context.poll_schedule.moment(now, wait), reason }
 }
 
 /// Describes a status that is neither on the way nor an end. Such a status is never taken for an end.

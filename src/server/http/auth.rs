@@ -239,8 +239,8 @@ mod tests {
     fn a_key_that_has_another_name_is_not_kept_with_the_records_of_the_old_one() {
         let keys = [ApiKey::new("one").with_name("alice"), ApiKey::new("two").with_name("bob"), ApiKey::new("three")];
         let owners = keys.each_ref().map(ApiKey::owner);
-        let door = KeyCheck::new(&keys, &owners, vec!["x-service-key".to_owned()]);
-        door.retain_keys(&[
+        let key_check = KeyCheck::new(&keys, &owners, vec!["x-service-key".to_owned()]);
+        key_check.retain_keys(&[
             ApiKey::new("one").with_name("aaron"),
             ApiKey::new("two").with_name("bob"),
             ApiKey::new("three"),
@@ -250,7 +250,7 @@ mod tests {
                 header::HeaderName::from_static("x-service-key"),
                 HeaderValue::from_str(key).unwrap(),
             )]);
-            door.authenticate(&headers).ok()
+            key_check.authenticate(&headers).ok()
         };
         assert_eq!(["one", "two", "three"].map(admitted), [None, Some(owners[1]), Some(owners[2])]);
     }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_bearer_is_a_key_of_openai_s_interface_only() {
         let key = ApiKey::new("a key");
-        let door = KeyCheck::new(std::slice::from_ref(&key), &[key.owner()], vec!["x-service-key".to_owned()]);
+        let key_check = KeyCheck::new(std::slice::from_ref(&key), &[key.owner()], vec!["x-service-key".to_owned()]);
         let sent = |name: &'static str, value: &'static str| {
             HeaderMap::from_iter([(
                 header::HeaderName::from_static(name),
@@ -267,16 +267,16 @@ mod tests {
         };
         let owner = Ok(key.owner());
         for right in ["Bearer a key", "bearer  a key ", "BEARER a key"] {
-            assert_eq!(door.authenticate_bearer(&sent("authorization", right)), owner, "{right}");
-            assert!(door.authenticate(&sent("authorization", right)).is_err(), "{right}");
+            assert_eq!(key_check.authenticate_bearer(&sent("authorization", right)), owner, "{right}");
+            assert!(key_check.authenticate(&sent("authorization", right)).is_err(), "{right}");
         }
         for wrong in ["Bearer", "Bearer ", "Bearer a", "Bearer a key x", "Basic a key", "a key", "Bearera key", "é"] {
-            let refused = door.authenticate_bearer(&sent("authorization", wrong)).unwrap_err();
+            let refused = key_check.authenticate_bearer(&sent("authorization", wrong)).unwrap_err();
             assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{wrong}");
         }
-        assert_eq!(door.authenticate_bearer(&sent("x-service-key", "a key")), owner);
+        assert_eq!(key_check.authenticate_bearer(&sent("x-service-key", "a key")), owner);
         let mut both = sent("authorization", "Bearer wrong");
         both.extend(sent("x-service-key", "a key"));
-        assert!(door.authenticate_bearer(&both).is_err(), "the key that the client sends counts");
+        assert!(key_check.authenticate_bearer(&both).is_err(), "the key that the client sends counts");
     }
 }

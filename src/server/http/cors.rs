@@ -128,7 +128,7 @@ fn is_own(origin: &str, host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asking(heads: &[(&'static str, &'static str)]) -> RequestOrigin {
+    fn origin_of(heads: &[(&'static str, &'static str)]) -> RequestOrigin {
         let mut headers = HeaderMap::new();
         for (name, value) in heads {
             headers.append(*name, HeaderValue::from_static(value));
@@ -140,15 +140,15 @@ mod tests {
     #[test]
     fn who_asks_is_told_by_origin_and_host() {
         let host = ("host", "stt.example.org:8472");
-        assert_eq!(asking(&[host]), RequestOrigin::Own);
+        assert_eq!(origin_of(&[host]), RequestOrigin::Own);
         for own in ["http://stt.example.org:8472", "https://STT.example.org:8472"] {
-            assert_eq!(asking(&[host, ("origin", own)]), RequestOrigin::Own, "{own}");
+            assert_eq!(origin_of(&[host, ("origin", own)]), RequestOrigin::Own, "{own}");
         }
         for own in ["https://stt.example.org", "http://stt.example.org:80"] {
-            assert_eq!(asking(&[("host", "stt.example.org"), ("origin", own)]), RequestOrigin::Own, "{own}");
+            assert_eq!(origin_of(&[("host", "stt.example.org"), ("origin", own)]), RequestOrigin::Own, "{own}");
         }
-        assert_eq!(asking(&[host, ("origin", "https://stt.example.net")]), RequestOrigin::Own, "by public_url");
-        assert!(matches!(asking(&[host, ("origin", "https://app.example.org")]), RequestOrigin::Allowed(_)));
+        assert_eq!(origin_of(&[host, ("origin", "https://stt.example.net")]), RequestOrigin::Own, "by public_url");
+        assert!(matches!(origin_of(&[host, ("origin", "https://app.example.org")]), RequestOrigin::Allowed(_)));
         for foreign in [
             "null",
             "",
@@ -163,12 +163,12 @@ mod tests {
             "http://x@stt.example.org:8472",
             "file://stt.example.org:8472",
         ] {
-            assert_eq!(asking(&[host, ("origin", foreign)]), RequestOrigin::Foreign, "{foreign}");
+            assert_eq!(origin_of(&[host, ("origin", foreign)]), RequestOrigin::Foreign, "{foreign}");
         }
         let allowed = ("origin", "https://app.example.org");
-        assert_eq!(asking(&[host, allowed, ("origin", "https://evil.example")]), RequestOrigin::Foreign);
-        assert_eq!(asking(&[("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign, "no host");
+        assert_eq!(origin_of(&[host, allowed, ("origin", "https://evil.example")]), RequestOrigin::Foreign);
+        assert_eq!(origin_of(&[("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign, "no host");
         let evil = ("host", "evil.example");
-        assert_eq!(asking(&[evil, host, ("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign);
+        assert_eq!(origin_of(&[evil, host, ("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign);
     }
 }

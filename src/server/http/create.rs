@@ -11,7 +11,7 @@ use crate::server::http::upload;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::http::validate_create;
 use crate::server::recognition::registry::NoRecogniser;
-use crate::server::storage::transcriptions::{Acceptance, CreateAudio, CreateOrder};
+use crate::server::storage::transcriptions::{Acceptance, CreateAudio, CreateCommand};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
 use axum::Json;
@@ -119,14 +119,14 @@ pub async fn create(
 /// 400 if the upload is gone, 429 if too many transcriptions of the owner have not ended; errors of the file system.
 pub async fn accept(
     service: &ServiceState,
-    order: CreateOrder,
+    order: CreateCommand,
     accepting: OwnedRwLockReadGuard<()>,
 ) -> Result<Uuid, ServiceError> {
     let owner = order.owner;
     let accepted = service.list_sources.store.accept(order, accepting).await;
     match accepted.map_err(|error| ServiceError::from_disk(&error))? {
         Acceptance::Accepted(id) => {
-            if let Some(key) = service.door.name_of(&owner) {
+            if let Some(key) = service.key_check.name_of(&owner) {
                 tracing::info!(%id, %key, "the service accepted a transcription");
             }
             Ok(id)
@@ -154,7 +154,7 @@ const SHORT_BODY: usize = 16 << 10;
 /// # Errors
 /// 503 if the recogniser lacks something; 400 if there is no recogniser of the name in `model`, or it must not get the
 /// recording; otherwise as [`validate_create::parse_create`].
-pub async fn parse_body(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<CreateOrder, ServiceError> {
+pub async fn parse_body(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<CreateCommand, ServiceError> {
     if body.len() <= SHORT_BODY && service.recognisers.default_one().recogniser.get_if_open().is_some() {
         let read = validate_create::read_create(&body)?;
         let chosen = service.recognisers.choose(read.wish()).map_err(no_recogniser)?;

@@ -63,7 +63,7 @@ pub struct ServiceState {
     /// Records as they were last rendered.
     pub rendered: ResponseCache,
     /// The accepted keys.
-    pub door: KeyCheck,
+    pub key_check: KeyCheck,
     /// The recognisers, which know their languages.
     pub recognisers: Arc<Recognisers>,
     /// Fetches audio from other servers.
@@ -149,7 +149,7 @@ impl Front {
         let long = Arc::new(LongAnswers::default());
         openai::routes::add_endpoints(&mut endpoints, &long);
         v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
-        openapi::add_endpoint(&mut endpoints, service.door.headers());
+        openapi::add_endpoint(&mut endpoints, service.key_check.headers());
         endpoints.front(service)
     }
 
@@ -158,9 +158,9 @@ impl Front {
     pub async fn answer(self, request: Request) -> Response {
         let (service, uri) = (Arc::clone(&self.service), request.uri().clone());
         let (request, body) = RequestBody::wrap(request, service.bodies);
-        let asking = service.cors.request_origin(request.headers());
-        let allowed = if let RequestOrigin::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
-        let mut response = match asking {
+        let request_origin = service.cors.request_origin(request.headers());
+        let allowed = if let RequestOrigin::Allowed(origin) = &request_origin { Some(origin.clone()) } else { None };
+        let mut response = match request_origin {
             RequestOrigin::Foreign => complete(&service, &uri, foreign_origin_error(request.headers()).into_response()),
             RequestOrigin::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => {
                 service.cors.preflight(openai::is_path(uri.path()))
@@ -179,9 +179,9 @@ impl Front {
         let authenticated = match request.extensions().get::<Full>() {
             Some(full) => Err(no_room_error(*full)),
             None if openai::is_path(request.uri().path()) => {
-                Ok(self.service.door.authenticate_bearer(request.headers()))
+                Ok(self.service.key_check.authenticate_bearer(request.headers()))
             }
-            None => Ok(self.service.door.authenticate(request.headers())),
+            None => Ok(self.service.key_check.authenticate(request.headers())),
         };
         let held = match authenticated {
             Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),

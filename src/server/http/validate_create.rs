@@ -7,7 +7,7 @@ use crate::server::http::parameter_limits;
 use crate::server::recognition::registry::RecogniserWish;
 use crate::server::recognition::unsupported;
 use crate::server::storage::files;
-use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};
+use crate::server::storage::transcriptions::{CreateAudio, CreateCommand};
 use crate::server::webhooks::policy;
 use crate::wire::address;
 use crate::wire::parameter_check::{METADATA, Side};
@@ -25,7 +25,7 @@ pub const MAX_BODY: usize = 1 << 20;
 /// # Errors
 /// 400 that names everything that is wrong: the body is not JSON, a parameter is out of bounds, a language is not among
 /// `languages`, a callback has no address, or the create requests something that must not silently be left out.
-pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
+pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateCommand, ServiceError> {
     read_create(body)?.into_order(owner, languages, None)
 }
 
@@ -75,7 +75,7 @@ impl ReadCreate {
         owner: Hash,
         languages: &[&str],
         model: Option<String>,
-    ) -> Result<CreateOrder, ServiceError> {
+    ) -> Result<CreateCommand, ServiceError> {
         let Self { mut params, metadata } = self;
         let wrong = unsupported_features(&params, languages);
         if !wrong.is_empty() {
@@ -85,7 +85,7 @@ impl ReadCreate {
         let callback = policy::callback_target(&params);
         params.model = model.or(params.model);
         let params = params.into_stored().map_err(not_json)?;
-        Ok(CreateOrder { owner, audio, metadata, params, callback })
+        Ok(CreateCommand { owner, audio, metadata, params, callback })
     }
 }
 

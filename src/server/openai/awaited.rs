@@ -13,7 +13,7 @@ use crate::server::http::streamed::StoredResult;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::openai::error::OpenAiError;
 use crate::server::openai::request::AudioRequest;
-use crate::server::storage::transcriptions::{CreateAudio, CreateOrder, TranscriptionFailure};
+use crate::server::storage::transcriptions::{CreateAudio, CreateCommand, TranscriptionFailure};
 use crate::wire::record::{self, Status};
 use crate::wire::result::ResultBody;
 use axum::http::StatusCode;
@@ -59,7 +59,7 @@ impl AwaitedTranscription {
         let upload = Uuid::new_v4();
         let body = request.create_params(&base.audio_url(upload)).to_string().into_bytes();
         let order = create::parse_body(&service, owner, body).await?;
-        let order = CreateOrder { audio: CreateAudio::Upload(upload), ..order };
+        let order = CreateCommand { audio: CreateAudio::Upload(upload), ..order };
         let upload_store = Arc::clone(&service.list_sources.store.upload_store);
         let (own, now) = (Arc::clone(&upload_store), service.clock.now());
         let stored = blocking(move || received.store(&own, upload, now)).await?;

@@ -41,7 +41,7 @@ pub async fn get_page(
     uri: Uri,
 ) -> Result<Response, Response> {
     let is_near = peer.is_some_and(|Extension(ConnectInfo(peer))| is_near(peer.ip(), &headers));
-    let reader = reader(&service.door, is_near && uri.query() != Some("key"), &headers).map_err(challenge)?;
+    let reader = reader(&service.key_check, is_near && uri.query() != Some("key"), &headers).map_err(challenge)?;
     let own = Arc::clone(&service);
     let owner = match reader {
         Reader::Owner(owner) => Some(owner),
@@ -53,10 +53,10 @@ pub async fn get_page(
 }
 
 /// Decides what the request may see. A wrong key is refused even where none is needed.
-fn reader(door: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader, ServiceError> {
-    match door.has_credentials(headers) {
+fn reader(key_check: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader, ServiceError> {
+    match key_check.has_credentials(headers) {
         false if may_look => Ok(Reader::Neighbour),
-        _ => door.authenticate_browser(headers).map(Reader::Owner),
+        _ => key_check.authenticate_browser(headers).map(Reader::Owner),
     }
 }
 

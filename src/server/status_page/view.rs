@@ -89,7 +89,7 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             now: service.shown.format_second(now),
             up: span(clock.uptime().since(service.born)),
-            counts: service.statistics.get(store, &service.door.owners(), clock),
+            counts: service.statistics.get(store, &service.key_check.owners(), clock),
             disk: disk(service),
             recognisers: recognisers(&service.recognisers),
             calls: service.pending_deliveries.count(store),
@@ -129,7 +129,7 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
         .into_iter()
         .map(|seen| row(seen, None, now, service.shown))
         .collect();
-    let name = service.door.name_of(owner).map(|name| name.to_string());
+    let name = service.key_check.name_of(owner).map(|name| name.to_string());
     Ok(Own { name, counts, groups, set_aside })
 }
 

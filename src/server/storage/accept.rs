@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 /// A checked create.
 #[derive(Debug)]
-pub struct CreateOrder {
+pub struct CreateCommand {
     pub owner: Hash,
     /// The audio that is transcribed.
     pub audio: CreateAudio,
@@ -59,7 +59,11 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// Errors of the file system; then nothing was accepted.
-    pub async fn accept<G: Send + 'static>(self: &Arc<Self>, request: CreateOrder, guard: G) -> io::Result<Acceptance> {
+    pub async fn accept<G: Send + 'static>(
+        self: &Arc<Self>,
+        request: CreateCommand,
+        guard: G,
+    ) -> io::Result<Acceptance> {
         let (id, owner) = (Uuid::new_v4(), request.owner);
         let Some(audio) = self.hold_audio(id, &request) else { return Ok(Acceptance::NoUpload) };
         let (upload, queue) = (audio.upload, audio.queue());
@@ -85,7 +89,7 @@ impl TranscriptionStore {
     }
 
     /// Holds the upload of a request; returns `None` if there is no such upload.
-    fn hold_audio(&self, id: Uuid, request: &CreateOrder) -> Option<HeldAudio> {
+    fn hold_audio(&self, id: Uuid, request: &CreateCommand) -> Option<HeldAudio> {
         match &request.audio {
             CreateAudio::Upload(upload) => {
                 let is_there = self.upload_store.hold(*upload, &request.owner);
@@ -131,8 +135,8 @@ impl HeldAudio {
     }
 }
 
-fn record_meta(request: CreateOrder, audio: HeldAudio, created: Timestamp) -> RecordMeta<Box<RawValue>> {
-    let CreateOrder { owner, params, metadata, callback, .. } = request;
+fn record_meta(request: CreateCommand, audio: HeldAudio, created: Timestamp) -> RecordMeta<Box<RawValue>> {
+    let CreateCommand { owner, params, metadata, callback, .. } = request;
     let HeldAudio { upload, source } = audio;
     // Until the transcription ends, the upload store knows the audio's properties.
     let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);

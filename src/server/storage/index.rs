@@ -72,7 +72,7 @@ pub enum DeferralCause {
 
 /// With this many deferred transcriptions, an owner's other ones are not tried: a queue of thousands is not tried again
 /// and again.
-pub const MOST_RESTING: usize = 8;
+pub const MAX_DEFERRED: usize = 8;
 
 /// Where a transcription waited before it was taken out.
 #[derive(Debug, Clone, Copy)]
@@ -201,7 +201,7 @@ impl TranscriptionIndex {
     /// `running` in progress.
     pub fn waiting_owners(&self, queue: QueueKind, running: usize) -> BTreeSet<Hash> {
         let runs = |owner: &Hash| queue == QueueKind::ToBeFetched || self.may_run(owner, running);
-        let may = |owner: &Hash| runs(owner) && self.count_deferred(owner, queue) < MOST_RESTING;
+        let may = |owner: &Hash| runs(owner) && self.count_deferred(owner, queue) < MAX_DEFERRED;
         match self.next_start() {
             NextStart::Anything => self.queue_of(queue).owners().filter(|owner| may(owner)).copied().collect(),
             NextStart::Only(suspect) => {

@@ -153,11 +153,11 @@ impl LiveRecords {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let mut tell = |words: &str| wrong.push(format!("line {number}: {words}"));
+            let mut add = |words: &str| wrong.push(format!("line {number}: {words}"));
             let live = match read_line(&line) {
                 Ok(live) => live,
                 Err(words) => {
-                    words.iter().for_each(|words| tell(words));
+                    words.iter().for_each(|words| add(words));
                     continue;
                 }
             };
@@ -165,7 +165,7 @@ impl LiveRecords {
             match seen.insert(live.id.clone(), (number, content)) {
                 Some((_, before)) if before == content => continue,
                 Some((line, _)) => {
-                    tell(&format!("id must not be that of line {line}, which says something else"));
+                    add(&format!("id must not be that of line {line}, which says something else"));
                     continue;
                 }
                 None => {}

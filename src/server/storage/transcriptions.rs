@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
-pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateOrder};
+pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateCommand};
 use crate::server::storage::files;
 use crate::server::storage::index::{DeferralCause, IndexEntry, QueueKind, TranscriptionIndex};
 use crate::server::storage::kill_count::{Kills, MOST, Starts, TranscriptionWork, Underway};

@@ -2,6 +2,6 @@
 
 pub(crate) mod builtin;
 pub(crate) mod existing_subtitles;
-pub(crate) mod own_outputs;
+pub(crate) mod output_provenance;
 pub(crate) mod rules;
 pub(crate) mod scribedignore;

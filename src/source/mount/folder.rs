@@ -97,9 +97,9 @@ impl MountedFolder {
     /// Returns the interval between signs of life: as often as a scan accesses the folder anyway. In a debug build the
     /// environment variable `SCRIBED_TEST_LEASE` (such as `300ms`) overrides it.
     fn sign_of_life(&self) -> Duration {
-        let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LEASE").ok() } else { None };
-        if let Some(told) = told.and_then(|text| humantime::parse_duration(&text).ok()) {
-            return told;
+        let set_by_test = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LEASE").ok() } else { None };
+        if let Some(set_by_test) = set_by_test.and_then(|text| humantime::parse_duration(&text).ok()) {
+            return set_by_test;
         }
         match self.source.scan {
             Schedule::Every(every) => every.clamp(SIGN_OF_LIFE, SIGN_OF_LIFE_AT_REST),

@@ -151,8 +151,8 @@ fn real(folder: &Path) -> PathBuf {
 
 /// Returns the machine's name. In a debug build the environment variable `SCRIBED_TEST_HOST` overrides it.
 fn host() -> String {
-    let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_HOST").ok() } else { None };
-    told.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+    let set_by_test = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_HOST").ok() } else { None };
+    set_by_test.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
 fn process() -> String {

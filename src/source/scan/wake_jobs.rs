@@ -113,7 +113,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[tokio::test]
-    async fn what_was_skipped_is_found_anew_once_its_folder_is_there() {
+    async fn what_was_skipped_is_found_again_once_its_folder_is_there() {
         let (top, clock, store) = (TempDir::new().unwrap(), SystemClock, memory::empty());
         let folder = top.path().join("share");
         let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\nexisting = \"transcribe\"\n");

@@ -15,24 +15,24 @@ pub struct Lease {
     pub fence: u64,
     /// The stage at which the holder saw the job last.
     pub stage: StageKind,
-    pub round: u32,
+    pub purchase_number: u32,
 }
 
 impl Lease {
     /// Returns the right to change this job as it is now.
     pub fn of(job: &Job, fence: u64) -> Self {
-        Self { job: job.id, fence, stage: job.stage.kind(), round: job.round }
+        Self { job: job.id, fence, stage: job.stage.kind(), purchase_number: job.purchase_number }
     }
 
     /// Returns the same right for a holder that has seen the job as it is here: it committed the job with
     /// [`Hold::Keep`], or read it again.
     pub fn seeing(self, job: &Job) -> Self {
-        Self { stage: job.stage.kind(), round: job.round, ..self }
+        Self { stage: job.stage.kind(), purchase_number: job.purchase_number, ..self }
     }
 
     /// Whether the job is still as its holder saw it.
     pub fn has_seen(&self, job: &Job) -> bool {
-        (self.job, self.stage, self.round) == (job.id, job.stage.kind(), job.round)
+        (self.job, self.stage, self.purchase_number) == (job.id, job.stage.kind(), job.purchase_number)
     }
 }
 

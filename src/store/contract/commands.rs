@@ -39,8 +39,8 @@ pub struct Renamed {
 #[async_trait::async_trait]
 pub trait Commands: Send + Sync {
     /// Applies an event (cancel, retry, forget, …) to a job, whoever holds it, and ends its holder's lease. `seen` is
-    /// the job by which the command was decided: returns [`CommandOutcome::Changed`] if the job's stage or round has
-    /// changed since. Durable when it returns.
+    /// the job by which the command was decided: returns [`CommandOutcome::Changed`] if the job's stage or purchase
+    /// number has changed since. Durable when it returns.
     async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
     /// Makes a waiting job due now. If the job is held (`hold`), the caller vouches that its file is whole, and the

@@ -19,9 +19,9 @@
 //!
 //! **Fencing.** A job is changed by the worker that holds its newest lease. Each claim of a job gets a fence higher
 //! than all before it. A worker's write ([`Claims::commit`], [`Budgets::reserve`]) is conditional: it takes effect if
-//! the lease's fence is the newest *and* the job is still at the stage and in the round that the lease names. If not,
-//! nothing is changed, and the answer is [`StoreError::LeaseLost`] or [`StoreError::Superseded`]. A lease ends at its
-//! time, by a command that overrules its holder, or, in a store of one process, with the process.
+//! the lease's fence is the newest *and* the job is still at the stage and purchase number that the lease names. If
+//! not, nothing is changed, and the answer is [`StoreError::LeaseLost`] or [`StoreError::Superseded`]. A lease ends at
+//! its time, by a command that overrules its holder, or, in a store of one process, with the process.
 //!
 //! **Commands.** A command is conditional, too: on the job as the caller saw it, or on what the method names. Its
 //! [`CommandOutcome`] tells whether it was carried out, the job has changed since, or there is no such job. A command
@@ -43,7 +43,8 @@
 //! A store may be shared by several processes. Times are the caller's; the store compares them and never asks a clock.
 //! A [`GroupFilter`] is asked about groups (a source and a service: some dozens), never about a job: a store that
 //! runs statements evaluates it over its groups first. A claim is one statement (`… FOR UPDATE SKIP LOCKED LIMIT n`),
-//! a commit one `UPDATE … WHERE id AND fence AND stage AND round`: no row updated is one of the two answers above.
+//! a commit one `UPDATE … WHERE id AND fence AND stage AND purchase_number`: no row updated is one of the two answers
+//! above.
 
 mod budgets;
 mod claims;

@@ -17,8 +17,9 @@ pub enum DuplicateCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownPurchase {
     pub transcription: TranscriptionId,
-    /// The round in which it was bought.
-    pub round: u32,
+    /// The number of the purchase.
+    #[serde(rename = "round")]
+    pub purchase_number: u32,
     /// The job that had it first, if this store knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<JobId>,
@@ -44,7 +45,7 @@ impl KnownPurchase {
 /// What was bought last at a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewestPurchase {
-    /// When the newest intent was stored: by our clock, and by the service's clock as last heard before.
+    /// When the newest intent was stored: by our clock, and by the service's clock as last seen before.
     pub intent: Option<(Timestamp, Option<Timestamp>)>,
     /// The newest purchase that is known to be accepted: the same times, and its id.
     pub accepted: Option<(Timestamp, Option<Timestamp>, TranscriptionId)>,
@@ -67,11 +68,11 @@ pub trait Purchases: Send + Sync {
     /// Whether a job of this store has a charge for this transcription, whatever became of it.
     async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
 
-    /// Records a purchase that was found in the service's list. The highest round is kept. Its cost counts against
-    /// the budgets of all sources from now on, and against those of its source once a job has it.
+    /// Records a purchase that was found in the service's list. The highest purchase number is kept. Its cost counts
+    /// against the budgets of all sources from now on, and against those of its source once a job has it.
     async fn record_found(&self, key: &PurchaseKey, found: &KnownPurchase) -> Result<(), StoreError>;
 
-    /// Forgets a transcription that was deleted at the service, so that a copy of the content is bought anew. Does
+    /// Forgets a transcription that was deleted at the service, so that a copy of the content is bought again. Does
     /// nothing if another transcription is known under the key by now. Durable when it returns.
     async fn forget_purchase(&self, key: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError>;
 

@@ -125,7 +125,8 @@ pub struct HistoryEntry {
     pub job: JobId,
     /// The stage that the job reached.
     pub stage: StageKind,
-    pub round: u32,
+    #[serde(rename = "round")]
+    pub purchase_number: u32,
     /// What went wrong, or what the job waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,

@@ -113,9 +113,9 @@ impl JobIndex {
     fn sort_in(&mut self, now: Timestamp) {
         let Self { parts, policies, roll, .. } = self;
         for (group, part) in parts {
-            let standing = policies.get(&group.source);
+            let policy = policies.get(&group.source);
             for (kind, turns) in part.due.iter_mut().filter(|(kind, _)| is_before_reserving(**kind)) {
-                turns.ripen(now, |id, due| roll.mark(id).turn(standing, *kind, due));
+                turns.ripen(now, |id, due| roll.mark(id).turn(policy, *kind, due));
             }
         }
     }
@@ -163,8 +163,8 @@ impl JobIndex {
     /// Whether no file that a scan of this source finds can come before that job, as far as the source itself
     /// decides.
     fn is_behind(&self, source: &SourceName, own: &Place<'_>) -> bool {
-        let standing = self.policies.get(source).copied().unwrap_or_default();
-        own.source != source && (own.lane, own.turn.rank()) < (standing.lane, Reverse((0, standing.priority)))
+        let policy = self.policies.get(source).copied().unwrap_or_default();
+        own.source != source && (own.lane, own.turn.rank()) < (policy.lane, Reverse((0, policy.priority)))
     }
 
     /// Returns the jobs that come before one and may reserve soon. If there are more than [`LOOKED_AT`], not all are
@@ -191,10 +191,10 @@ impl JobIndex {
     }
 
     fn place<'g>(&self, job: JobId, group: &'g RouteKey) -> Place<'g> {
-        let standing = self.policies.get(&group.source);
+        let policy = self.policies.get(&group.source);
         // The due time decides only if no policies are set. Then no job comes before another.
-        let turn = self.roll.mark(job).turn(standing, StageKind::Probed, Timestamp(0));
-        let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
+        let turn = self.roll.mark(job).turn(policy, StageKind::Probed, Timestamp(0));
+        let lane = if turn.is_bumped() { Lane::Live } else { policy.copied().unwrap_or_default().lane };
         Place { source: &group.source, lane, turn, job }
     }
 

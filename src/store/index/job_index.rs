@@ -115,8 +115,8 @@ impl JobIndex {
             }
             _ => {}
         }
-        if let Some(order) = in_flight(&job.stage) {
-            self.own(order, job.id);
+        if let Some(purchase_key) = in_flight(&job.stage) {
+            self.own(purchase_key, job.id);
         }
     }
 
@@ -234,7 +234,7 @@ impl JobIndex {
             return;
         }
         for part in self.parts.values_mut() {
-            part.due.values_mut().for_each(ReadyQueue::sort_anew);
+            part.due.values_mut().for_each(ReadyQueue::sort_again);
         }
         self.policies = policies;
     }
@@ -266,14 +266,14 @@ impl JobIndex {
         let Self { parts, policies, roll, .. } = self;
         let mut firsts = Vec::new();
         for (group, part) in parts.iter_mut().filter(|(group, _)| of(group)) {
-            let standing = policies.get(&group.source);
+            let policy = policies.get(&group.source);
             for (kind, turns) in part.due.iter_mut().filter(|(kind, _)| kinds.contains(kind)) {
-                turns.ripen(now, |id, due| roll.mark(id).turn(standing, *kind, due));
+                turns.ripen(now, |id, due| roll.mark(id).turn(policy, *kind, due));
                 let Some((turn, job)) = turns.first() else { continue };
-                let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
+                let lane = if turn.is_bumped() { Lane::Live } else { policy.copied().unwrap_or_default().lane };
                 if lane == Lane::Live || backlog {
                     // Sources take turns, except for what is bought, and if no policies are set.
-                    let served = if standing.is_some() && !is_bought(*kind) { turns.served } else { 0 };
+                    let served = if policy.is_some() && !is_bought(*kind) { turns.served } else { 0 };
                     firsts.push(((lane, turn.rank(), served, turn, job), *kind, group.clone()));
                 }
             }
@@ -288,7 +288,7 @@ impl JobIndex {
 
     /// Whether a job belongs to the backlog and is not bumped.
     pub fn is_backlog(&self, job: &Job) -> bool {
-        let of_source = self.policies.get(&job.key.source).is_some_and(|standing| standing.lane == Lane::Backlog);
+        let of_source = self.policies.get(&job.key.source).is_some_and(|policy| policy.lane == Lane::Backlog);
         of_source && job.bumped.is_none()
     }
 
@@ -375,10 +375,10 @@ impl JobIndex {
         }
     }
 
-    /// Returns the job that buys this order. If there is none, `job` does from now on. A job buys one order at a
+    /// Returns the job that buys what this key names. If there is none, `job` does from now on. A job buys one at a
     /// time.
-    pub fn own(&mut self, order: &PurchaseKey, job: JobId) -> JobId {
-        let key = order_hash(order);
+    pub fn own(&mut self, purchase_key: &PurchaseKey, job: JobId) -> JobId {
+        let key = purchase_key_hash(purchase_key);
         let owner = *self.owners.entry(key).or_insert(job);
         if owner == job
             && self.owned.get(&job) != Some(&key)
@@ -457,7 +457,7 @@ fn rests_on_settings(job: &Job) -> bool {
     }
 }
 
-/// Returns the order that a job buys by its row: from the intent until the purchase is recorded.
+/// Returns what a job buys by its row: from the intent until the purchase is recorded.
 fn in_flight(stage: &Stage) -> Option<&PurchaseKey> {
     matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.purchase_key()).flatten()
 }
@@ -467,11 +467,11 @@ fn short_size(size: u64) -> u32 {
     (size ^ (size >> 32)) as u32
 }
 
-/// Hashes an order to 16 bytes.
-pub fn order_hash(order: &PurchaseKey) -> [u8; 16] {
-    let mut bytes = order.content.0.to_vec();
-    bytes.extend_from_slice(&order.params.0);
-    bytes.extend_from_slice(order.service.as_str().as_bytes());
+/// Hashes a purchase key to 16 bytes.
+pub fn purchase_key_hash(purchase_key: &PurchaseKey) -> [u8; 16] {
+    let mut bytes = purchase_key.content.0.to_vec();
+    bytes.extend_from_slice(&purchase_key.params.0);
+    bytes.extend_from_slice(purchase_key.service.as_str().as_bytes());
     short(Hash::of(&bytes))
 }
 

@@ -45,7 +45,7 @@ impl ReadyQueue {
     /// Sorts in the jobs that are due by now. Starts over if the time is earlier than the last one.
     pub fn ripen(&mut self, now: Timestamp, turn: impl Fn(JobId, Timestamp) -> QueuePosition) {
         if self.ripe.is_some_and(|ripe| now < ripe) {
-            self.sort_anew();
+            self.sort_again();
         }
         self.ripe = Some(now);
         let sorted_in = |(due, id): (Timestamp, JobId)| ((turn(id, due), id), due);
@@ -105,7 +105,7 @@ impl ReadyQueue {
     }
 
     /// Has all jobs sorted in again at the next [`ReadyQueue::ripen`], since the source's order has changed.
-    pub fn sort_anew(&mut self) {
+    pub fn sort_again(&mut self) {
         let ready = std::mem::take(&mut self.ready).into_iter();
         self.later.extend(ready.map(|((_, id), due)| (due, id)));
     }

@@ -43,6 +43,7 @@ fn key(job: &Job) -> Option<(SourceName, Option<Hash>, Vec<Format>)> {
         return None;
     }
     let settings = job.rendered_as.as_ref().map(|rendered| rendered.settings);
-    let formats = job.making.as_ref().filter(|_| settings.is_none()).map(|making| making.outputs.clone());
+    let formats =
+        job.request_record.as_ref().filter(|_| settings.is_none()).map(|request_record| request_record.outputs.clone());
     Some((job.key.source.clone(), settings, formats.unwrap_or_default()))
 }

@@ -174,7 +174,7 @@ impl Queue {
 /// Whether the next effect depends on this commit ("Durability" in the head of the contract).
 fn must_be_durable(job: &Job) -> bool {
     match job.stage.kind() {
-        StageKind::Fetched => !job.placing.is_empty(),
+        StageKind::Fetched => !job.pending_outputs.is_empty(),
         kind => is_durable_at(kind),
     }
 }

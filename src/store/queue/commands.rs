@@ -86,7 +86,7 @@ impl QueueStore {
 impl Queue {
     fn overrule(&mut self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         let Some(old) = self.rows.load(seen.id)? else { return Ok(CommandOutcome::NoSuchJob) };
-        if (&old.stage, old.round) != (&seen.stage, seen.round) {
+        if (&old.stage, old.purchase_number) != (&seen.stage, seen.purchase_number) {
             return Ok(CommandOutcome::Changed);
         }
         let words = text_change(&old, &event);
@@ -202,7 +202,8 @@ fn text_change(job: &Job, event: &JobEvent) -> Option<String> {
 
 /// Whether the change is the last one of a rendering in which a file was written or removed.
 fn ends_rendering(job: &Job, change: &OutputChange) -> bool {
-    let is_end = change.placing.is_empty() && change.rendered_as.is_some();
-    let is_changed = !job.placing.is_empty() || (&job.outputs, &job.earlier) != (&change.outputs, &change.earlier);
+    let is_end = change.pending_outputs.is_empty() && change.rendered_as.is_some();
+    let is_changed =
+        !job.pending_outputs.is_empty() || (&job.outputs, &job.earlier) != (&change.outputs, &change.earlier);
     is_end && is_changed
 }

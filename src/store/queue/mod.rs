@@ -100,7 +100,7 @@ impl QueueStore {
         for note in last.iter().filter(was_durable) {
             let row = queue.rows.load(note.job)?;
             let is_known = row.is_some_and(|row| {
-                let is_same = (row.stage.kind(), row.round) == (note.stage, note.round);
+                let is_same = (row.stage.kind(), row.purchase_number) == (note.stage, note.purchase_number);
                 is_same || row.since >= note.at
             });
             if !is_known {
@@ -165,7 +165,9 @@ impl Queue {
         let charges = old.map(|old| charges_after(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
         let news = old.is_none_or(|old| {
-            old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
+            old.stage.kind() != new.stage.kind()
+                || old.purchase_number != new.purchase_number
+                || words(old) != words(new)
         });
         // The line comes before the row: another sync may make the row durable at once, and a process that is killed
         // between the two would leave a step without a line. If the row is lost instead, the line is written again.
@@ -232,7 +234,7 @@ fn note(job: &Job) -> HistoryEntry {
         at: job.since.max(job.fault.as_ref().map_or(job.since, |fault| fault.at)),
         job: job.id,
         stage: job.stage.kind(),
-        round: job.round,
+        purchase_number: job.purchase_number,
         words: words(job).map(str::to_owned).or_else(|| job.shortfall()),
         transcription: job.stage.transcription().cloned(),
     }

@@ -10,8 +10,8 @@ use crate::store::contract::{DuplicateCheck, KnownPurchase, NewestPurchase, Purc
 
 #[async_trait::async_trait]
 impl Purchases for QueueStore {
-    async fn claim_purchase(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
-        let owner = self.queue().index.own(order, job);
+    async fn claim_purchase(&self, purchase_key: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
+        let owner = self.queue().index.own(purchase_key, job);
         Ok(if owner == job { DuplicateCheck::Owner } else { DuplicateCheck::Follows(owner) })
     }
 
@@ -21,20 +21,24 @@ impl Purchases for QueueStore {
         Ok(queue.index.of_size(size) > u32::from(own) || queue.rows.has_sightings()?)
     }
 
-    async fn purchase(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
-        self.queue().rows.bought(order)
+    async fn purchase(&self, purchase_key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        self.queue().rows.bought(purchase_key)
     }
 
     async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
         Ok(self.knows_paid(transcription))
     }
 
-    async fn record_found(&self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
-        self.queue().record_found(order, bought)
+    async fn record_found(&self, purchase_key: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
+        self.queue().record_found(purchase_key, bought)
     }
 
-    async fn forget_purchase(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
-        self.queue().forget(order, transcription)?;
+    async fn forget_purchase(
+        &self,
+        purchase_key: &PurchaseKey,
+        transcription: &TranscriptionId,
+    ) -> Result<(), StoreError> {
+        self.queue().forget(purchase_key, transcription)?;
         self.barrier.durable().await
     }
 
@@ -71,26 +75,42 @@ impl Queue {
     /// was forgotten too early is forgotten again.
     pub(super) fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
         match &new.stage {
-            Stage::Submitted { order, transcription } => {
-                let known = self.rows.bought(order)?;
+            Stage::Submitted { purchase_key, transcription } => {
+                let known = self.rows.bought(purchase_key)?;
                 let first = known.as_ref().filter(|known| known.transcription == *transcription);
                 let by = first.and_then(|known| known.by).or(Some(new.id));
                 let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
                 let sighted = first.and_then(|known| known.sighted);
-                let bought =
-                    KnownPurchase { transcription: transcription.clone(), round: new.round, by, origin, sighted };
+                let bought = KnownPurchase {
+                    transcription: transcription.clone(),
+                    purchase_number: new.purchase_number,
+                    by,
+                    origin,
+                    sighted,
+                };
                 match known {
                     // A duplicate has bought another transcription since this one was given up. That one is better.
-                    Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
-                    _ => self.rows.put_bought(order, Some(&bought)),
+                    Some(known)
+                        if known.transcription != bought.transcription
+                            && known.purchase_number > bought.purchase_number =>
+                    {
+                        Ok(())
+                    }
+                    _ => self.rows.put_bought(purchase_key, Some(&bought)),
                 }
             }
             // The same content with the same text: neither is bought when the file's date changes.
-            Stage::Written { order, transcription, .. } if transcription.is_accepted() => {
+            Stage::Written { purchase_key, transcription, .. } if transcription.is_accepted() => {
                 self.index.disown(new.id);
                 let (transcription, by) = (transcription.clone(), Some(new.id));
-                let kept = KnownPurchase { transcription, round: new.round, by, origin: None, sighted: None };
-                self.rows.put_bought(order, Some(&kept))
+                let kept = KnownPurchase {
+                    transcription,
+                    purchase_number: new.purchase_number,
+                    by,
+                    origin: None,
+                    sighted: None,
+                };
+                self.rows.put_bought(purchase_key, Some(&kept))
             }
             Stage::Found if old.is_accepted_only() && old.accepted.is_some() && new.accepted.is_none() => {
                 self.forget_worthless(old)
@@ -113,33 +133,35 @@ impl Queue {
     }
 
     fn forget_worthless(&mut self, old: &Job) -> Result<(), StoreError> {
-        let (Some(order), Some(dead)) = (old.stage.purchase_key(), old.stage.transcription()) else { return Ok(()) };
-        self.forget(order, dead)
+        let (Some(purchase_key), Some(dead)) = (old.stage.purchase_key(), old.stage.transcription()) else {
+            return Ok(());
+        };
+        self.forget(purchase_key, dead)
     }
 
-    fn forget(&mut self, order: &PurchaseKey, dead: &TranscriptionId) -> Result<(), StoreError> {
-        match self.rows.bought(order)? {
-            Some(bought) if bought.transcription == *dead => self.rows.put_bought(order, None),
+    fn forget(&mut self, purchase_key: &PurchaseKey, dead: &TranscriptionId) -> Result<(), StoreError> {
+        match self.rows.bought(purchase_key)? {
+            Some(bought) if bought.transcription == *dead => self.rows.put_bought(purchase_key, None),
             _ => Ok(()),
         }
     }
 
-    fn record_found(&mut self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
+    fn record_found(&mut self, purchase_key: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
         self.index.spending.sight(bought);
-        match self.rows.bought(order)? {
-            Some(known) if known.round >= bought.round => Ok(()),
+        match self.rows.bought(purchase_key)? {
+            Some(known) if known.purchase_number >= bought.purchase_number => Ok(()),
             _ => {
                 // Set first: whoever finds the purchase must know that there are such purchases.
                 self.rows.set_sightings()?;
-                self.rows.put_bought(order, Some(bought))
+                self.rows.put_bought(purchase_key, Some(bought))
             }
         }
     }
 
     /// Returns what the service's list said of a job's transcription, if it was found there.
     pub(super) fn sighted(&self, job: &Job) -> Result<Option<Sighted>, StoreError> {
-        let Stage::Submitted { order, transcription } = &job.stage else { return Ok(None) };
-        let bought = self.rows.bought(order)?.filter(|bought| bought.transcription == *transcription);
+        let Stage::Submitted { purchase_key, transcription } = &job.stage else { return Ok(None) };
+        let bought = self.rows.bought(purchase_key)?.filter(|bought| bought.transcription == *transcription);
         Ok(bought.and_then(|bought| bought.sighted))
     }
 }

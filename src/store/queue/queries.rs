@@ -74,12 +74,13 @@ impl Queries for QueueStore {
 
 impl Queue {
     /// Whether a file is an output. The index knows which job may have written it; the row knows for sure. What a job
-    /// wrote in an earlier round under another language is still ours.
+    /// wrote after an earlier purchase under another language is still ours.
     fn is_output(&self, key: &JobKey) -> Result<bool, StoreError> {
         let Some(job) = self.output_owner(key)? else { return Ok(false) };
         let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
-        let requested = job.making.iter().flat_map(|making| &making.outputs).chain(&Format::DEFAULT);
+        let requested =
+            job.request_record.iter().flat_map(|request_record| &request_record.outputs).chain(&Format::DEFAULT);
         let has_format = requested.into_iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
         Ok(has_format || job.outputs.iter().chain(&job.earlier).any(is_output))
     }

@@ -16,11 +16,11 @@ pub trait Rows: Send {
     /// Jobs with a number above `after`, by number.
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
     /// Returns what is known to have been bought under a key.
-    fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError>;
+    fn bought(&self, purchase_key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError>;
     /// Passes every known purchase to `see`.
     fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError>;
     /// Records a purchase; with `None`, removes one that was worth nothing.
-    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError>;
+    fn put_bought(&mut self, purchase_key: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError>;
     /// Whether any purchase was ever found in a service's list.
     fn has_sightings(&self) -> Result<bool, StoreError>;
     /// Notes that a purchase was found in a service's list.

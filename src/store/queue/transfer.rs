@@ -27,9 +27,9 @@ impl QueueStore {
             take(StoredRow::Job(Box::new(job?)))?;
         }
         let mut taken = Ok(());
-        queue.rows.each_bought(&mut |order, bought| {
+        queue.rows.each_bought(&mut |purchase_key, bought| {
             if taken.is_ok() {
-                taken = take(StoredRow::Purchase(Box::new((order.clone(), bought.clone()))));
+                taken = take(StoredRow::Purchase(Box::new((purchase_key.clone(), bought.clone()))));
             }
         })?;
         taken?;
@@ -54,11 +54,11 @@ impl QueueStore {
                 if paid.is_empty() { Ok(()) } else { self.journal.paid(&paid, &[]) }
             }
             StoredRow::Purchase(purchase) => {
-                let (order, bought) = &**purchase;
+                let (purchase_key, bought) = &**purchase;
                 if bought.sighted.is_some() {
                     queue.rows.set_sightings()?;
                 }
-                queue.rows.put_bought(order, Some(bought))
+                queue.rows.put_bought(purchase_key, Some(bought))
             }
             StoredRow::Pauses(pauses) => queue.rows.set_pauses(pauses),
         }
@@ -77,7 +77,7 @@ pub fn services_of(row: &StoredRow) -> Vec<ServiceName> {
     match row {
         StoredRow::Job(job) => {
             let charges = job.charges.iter().map(|charge| charge.service.clone());
-            charges.chain(job.stage.purchase_key().map(|order| order.service.clone())).collect()
+            charges.chain(job.stage.purchase_key().map(|purchase_key| purchase_key.service.clone())).collect()
         }
         StoredRow::Purchase(purchase) => vec![purchase.0.service.clone()],
         StoredRow::Pauses(_) => Vec::new(),

@@ -15,11 +15,11 @@ pub(super) enum Flaw {
     Newer(u8),
     Damaged(String),
     Io(io::Error),
-    Told(StoreError),
+    Store(StoreError),
 }
 
 impl Flaw {
-    pub(super) fn told(self, queue: &Path) -> StoreError {
+    pub(super) fn into_store_error(self, queue: &Path) -> StoreError {
         let dir = queue.display();
         match self {
             Self::Locked(pid) => StoreError::Locked(format!(
@@ -37,14 +37,14 @@ impl Flaw {
                  anything, so that nothing is paid for twice."
             )),
             Self::Io(error) => unwritable(queue, error),
-            Self::Told(error) => error,
+            Self::Store(error) => error,
         }
     }
 }
 
 impl From<LockError> for Flaw {
-    fn from(shut: LockError) -> Self {
-        match shut {
+    fn from(lock_error: LockError) -> Self {
+        match lock_error {
             LockError::Held(pid) => Self::Locked(pid),
             LockError::Io(error) => Self::Io(error),
         }
@@ -59,7 +59,7 @@ impl From<io::Error> for Flaw {
 
 impl From<StoreError> for Flaw {
     fn from(error: StoreError) -> Self {
-        Self::Told(error)
+        Self::Store(error)
     }
 }
 
@@ -118,11 +118,11 @@ impl FirstFailure {
     }
 
     pub(super) fn fail(&self, flaw: Flaw) -> StoreError {
-        let told = match flaw {
+        let error = match flaw {
             // This is not damage: sled repeats the first error of its writes for ever, as an error of any kind.
             Flaw::Damaged(what) => unwritable(&self.dir, io::Error::other(what)),
-            flaw => flaw.told(&self.dir),
+            flaw => flaw.into_store_error(&self.dir),
         };
-        self.failed.get_or_init(|| told).clone()
+        self.failed.get_or_init(|| error).clone()
     }
 }

@@ -43,7 +43,7 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
 pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, error))?;
-    let process_lock = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
+    let process_lock = patiently(|| enter(dir)).map_err(|flaw| flaw.into_store_error(&queue))?;
     open_inside(dir, &process_lock, now)
 }
 
@@ -56,12 +56,13 @@ fn open_inside(dir: &Path, process_lock: &Arc<ProcessLock>, now: Option<Timestam
     match patiently(|| open_guarded(dir, process_lock, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
-                return Err(Flaw::Damaged(what).told(&queue));
+                return Err(Flaw::Damaged(what).into_store_error(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the snapshot of the queue could not be used; scribed renamed it and opens the queue without it");
-            patiently(|| open_guarded(dir, process_lock, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
+            patiently(|| open_guarded(dir, process_lock, Trust::Repaired, now))
+                .map_err(|flaw| flaw.into_store_error(&queue))
         }
-        opened => opened.map_err(|flaw| flaw.told(&queue)),
+        opened => opened.map_err(|flaw| flaw.into_store_error(&queue)),
     }
 }
 
@@ -77,7 +78,8 @@ pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, SnapshotFolder)>, Sto
         return Ok(None);
     }
     // Held during the copy: half a step would look like damage.
-    let held = patiently(|| Ok((ProcessLock::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
+    let held = patiently(|| Ok((ProcessLock::keep_locked(dir)?, lock(&queue)?)))
+        .map_err(|flaw| flaw.into_store_error(&queue))?;
     snapshot::sweep(dir);
     let room = SnapshotFolder::within(dir).map_err(|error| unwritable(dir, error))?;
     copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), error))?;
@@ -103,7 +105,7 @@ pub(super) fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Sets a damaged store aside, as `<dir>/damaged-<seconds since 1970>`, and opens an empty, suspect one in its place.
 /// Other contents of the directory stay: results that were paid for are still of use. The history is set aside too,
-/// since the numbers of jobs begin anew.
+/// since the numbers of jobs begin again at 1.
 ///
 /// # Errors
 /// As [`open`].
@@ -111,7 +113,8 @@ pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError
     let queue = dir.join("queue");
     make_private(dir).map_err(|error| unwritable(dir, error))?;
     // Held until the new store is open: a daemon that still runs must not lose its store.
-    let (process_lock, _held) = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
+    let (process_lock, _held) =
+        patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.into_store_error(&queue))?;
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
     set_aside(dir, &aside).map_err(|error| unwritable(&aside, error))?;
     make_private(&queue).map_err(|error| unwritable(&queue, error))?;

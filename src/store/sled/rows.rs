@@ -8,7 +8,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::store::contract::{KnownPurchase, StoreError};
 use crate::store::decode::in_order;
-use crate::store::index::job_index::order_hash;
+use crate::store::index::job_index::purchase_key_hash;
 use crate::store::large::LargeValues;
 use crate::store::parts::{self, SplitRecord};
 use crate::store::queue::Rows;
@@ -38,7 +38,8 @@ const META_PAUSES: &[u8] = b"m/pauses";
 /// A purchase with its key, so that a row tells what it is about.
 #[derive(Serialize, Deserialize)]
 struct Purchase {
-    order: PurchaseKey,
+    #[serde(rename = "order")]
+    purchase_key: PurchaseKey,
     #[serde(flatten)]
     bought: KnownPurchase,
 }
@@ -52,17 +53,17 @@ pub(super) struct SledRows {
 }
 
 impl SledRows {
-    fn told(&self, flaw: Flaw) -> StoreError {
-        flaw.told(&self.first_failure.dir)
+    fn store_error(&self, flaw: Flaw) -> StoreError {
+        flaw.into_store_error(&self.first_failure.dir)
     }
 
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        let value = self.db.get(key).map_err(|error| self.told(error.into()))?;
-        value.map(|value| unseal(&value).map_err(|flaw| self.told(flaw))).transpose()
+        let value = self.db.get(key).map_err(|error| self.store_error(error.into()))?;
+        value.map(|value| unseal(&value).map_err(|flaw| self.store_error(flaw))).transpose()
     }
 
     fn write(&self, key: &[u8], value: &impl Serialize) -> Result<(), StoreError> {
-        let sealed = seal(value).map_err(|flaw| self.told(flaw))?;
+        let sealed = seal(value).map_err(|flaw| self.store_error(flaw))?;
         if !fits(&sealed) {
             let (len, max) = (sealed.len(), LARGEST_VALUE);
             return Err(StoreError::Unwritable(format!(
@@ -137,53 +138,53 @@ fn fits(sealed: &[u8]) -> bool {
 
 impl Rows for SledRows {
     fn load(&self, id: JobId) -> Result<Option<Job>, StoreError> {
-        let value = self.db.get(job_key(id)).map_err(|error| self.told(error.into()))?;
+        let value = self.db.get(job_key(id)).map_err(|error| self.store_error(error.into()))?;
         let job = value.map(|value| self.job(&value).and_then(|job| in_its_place(id, job)));
-        job.transpose().map_err(|flaw| self.told(flaw))
+        job.transpose().map_err(|flaw| self.store_error(flaw))
     }
 
     fn save(&mut self, job: &Job) -> Result<(), StoreError> {
         self.first_failure.check()?;
-        let sealed = self.divided(job, &parts::OF_A_JOB).map_err(|flaw| self.told(flaw))?;
+        let sealed = self.divided(job, &parts::OF_A_JOB).map_err(|flaw| self.store_error(flaw))?;
         self.put(&job_key(job.id), sealed)
     }
 
     fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
         let rows = self.db.range([JOB].as_slice()..&[JOB + 1]).zip(1..);
         let jobs = in_order(rows, |(row, id)| self.expected(row, JobId(id)), take);
-        jobs.map_err(|flaw| flaw.told(&self.first_failure.dir))
+        jobs.map_err(|flaw| flaw.into_store_error(&self.first_failure.dir))
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
         let first = after.map_or(1, |id| id.0.saturating_add(1));
         let rows = self.db.range(job_key(JobId(first)).as_slice()..&[JOB + 1]);
         let jobs = rows.zip(first..).map(|(row, id)| self.expected(row, JobId(id)));
-        Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.first_failure.dir))))
+        Box::new(jobs.map(|job| job.map_err(|flaw| flaw.into_store_error(&self.first_failure.dir))))
     }
 
-    fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
-        match self.read::<Purchase>(&bought_key(order))? {
-            Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
+    fn bought(&self, purchase_key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        match self.read::<Purchase>(&bought_key(purchase_key))? {
+            Some(purchase) if purchase.purchase_key == *purchase_key => Ok(Some(purchase.bought)),
             Some(_) => Err(Flaw::Damaged("a purchase is stored under another key than its own".into())
-                .told(&self.first_failure.dir)),
+                .into_store_error(&self.first_failure.dir)),
             None => Ok(None),
         }
     }
 
     fn each_bought(&self, see: &mut dyn FnMut(&PurchaseKey, &KnownPurchase)) -> Result<(), StoreError> {
-        let told = |flaw: Flaw| flaw.told(&self.first_failure.dir);
+        let store_error = |flaw: Flaw| flaw.into_store_error(&self.first_failure.dir);
         for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
-            let (_, value) = row.map_err(|error| told(error.into()))?;
-            let Purchase { order, bought } = unseal(&value).map_err(told)?;
-            see(&order, &bought);
+            let (_, value) = row.map_err(|error| store_error(error.into()))?;
+            let Purchase { purchase_key, bought } = unseal(&value).map_err(store_error)?;
+            see(&purchase_key, &bought);
         }
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
-        let key = bought_key(order);
+    fn put_bought(&mut self, purchase_key: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
+        let key = bought_key(purchase_key);
         match bought {
-            Some(bought) => self.write(&key, &Purchase { order: order.clone(), bought: bought.clone() }),
+            Some(bought) => self.write(&key, &Purchase { purchase_key: purchase_key.clone(), bought: bought.clone() }),
             None => self.remove(&key),
         }
     }
@@ -203,7 +204,7 @@ impl Rows for SledRows {
 
     fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
         let key = trusted_key(service);
-        let was_distrusted = self.db.contains_key(&key).map_err(|error| self.told(error.into()))?;
+        let was_distrusted = self.db.contains_key(&key).map_err(|error| self.store_error(error.into()))?;
         Ok(!self.flagged(&key)? && (was_distrusted || self.flagged(META_LOST)?))
     }
 
@@ -212,17 +213,17 @@ impl Rows for SledRows {
     }
 
     fn pauses(&self) -> Result<Pauses, StoreError> {
-        let stored = self.db.get(META_PAUSES).map_err(|error| self.told(error.into()))?;
+        let stored = self.db.get(META_PAUSES).map_err(|error| self.store_error(error.into()))?;
         match stored {
             Some(sealed) if sealed.first() == Some(&DIVIDED) => {
-                let divided: SplitRecord = unseal(&sealed).map_err(|flaw| self.told(flaw))?;
+                let divided: SplitRecord = unseal(&sealed).map_err(|flaw| self.store_error(flaw))?;
                 if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
                     named.extend(divided.files.values());
                 }
                 // If it is not known what is paused, nothing is bought until a person decides.
                 Ok(parts::value(divided, &self.large).unwrap_or_else(|| Pauses::everything(Timestamp(0))))
             }
-            Some(sealed) => unseal(&sealed).map_err(|flaw| self.told(flaw)),
+            Some(sealed) => unseal(&sealed).map_err(|flaw| self.store_error(flaw)),
             None if self.flagged(META_PAUSED)? => Ok(Pauses::everything(Timestamp(0))),
             None => Ok(Pauses::default()),
         }
@@ -230,7 +231,7 @@ impl Rows for SledRows {
 
     fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError> {
         self.first_failure.check()?;
-        let sealed = self.divided(pauses, &[&["sources"]]).map_err(|flaw| self.told(flaw))?;
+        let sealed = self.divided(pauses, &[&["sources"]]).map_err(|flaw| self.store_error(flaw))?;
         self.put(META_PAUSES, sealed)
     }
 }
@@ -262,8 +263,8 @@ pub(super) fn job_key(id: JobId) -> [u8; 9] {
     key
 }
 
-fn bought_key(order: &PurchaseKey) -> [u8; 17] {
+fn bought_key(purchase_key: &PurchaseKey) -> [u8; 17] {
     let mut key = [BOUGHT; 17];
-    key[1..].copy_from_slice(&order_hash(order));
+    key[1..].copy_from_slice(&purchase_key_hash(purchase_key));
     key
 }

@@ -189,7 +189,7 @@ fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
 /// A purchase, as the engine commits it.
 async fn buy(store: &QueueStore, name: &[u8], id: &str) {
     let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
-    let order = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
+    let purchase_key = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
     let until = NOW.saturating_add(Duration::from_secs(60));
     let claimed = store.claim(&[StageKind::Found], ALL, NOW, until, ClaimLimit::of(9)).await.unwrap();
     let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();
@@ -198,7 +198,7 @@ async fn buy(store: &QueueStore, name: &[u8], id: &str) {
         service_date: None,
         fetched: false,
         run: NOW,
-        round: 0,
+        purchase_number: 0,
         service: service(),
         template: None,
         state: crate::domain::charge::State::Held,
@@ -209,11 +209,12 @@ async fn buy(store: &QueueStore, name: &[u8], id: &str) {
     store.reserve(&lease, &charge, &[]).await.unwrap().unwrap();
     let (audio, transcription) = (AudioAmount { millis: 1, channels: 1, billed: None }, TranscriptionId::new(id));
     let upload = AudioAt::Remote { remote_since: NOW };
-    let token = Token::new(&order, job.key.tag(), 0);
+    let token = Token::new(&purchase_key, job.key.tag(), 0);
     let intent = Intent { token, origin: "o".into(), key: "k".into(), service_date: None, sent_at: NOW };
     job = job.apply(JobEvent::Settled, NOW).unwrap();
-    job = job.apply(JobEvent::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
-    job = job.apply(JobEvent::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
+    job =
+        job.apply(JobEvent::Probed { params: purchase_key.params, content: None, request_record: None }, NOW).unwrap();
+    job = job.apply(JobEvent::Uploaded { purchase_key, audio, upload, sent: None }, NOW).unwrap();
     job = job.apply(JobEvent::Intended { intent }, NOW).unwrap();
     store.commit(&lease, &job, Hold::Keep).await.unwrap();
     let intended = job.clone();
@@ -289,8 +290,14 @@ fn a_history_that_is_newer_than_the_rows_makes_the_queue_suspect() {
 fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
     let (dir, runtime) = trusted_with_one_job();
     let at = NOW.saturating_add(Duration::from_secs(600));
-    let note =
-        HistoryEntry { at, job: JobId(1), stage: StageKind::Submitting, round: 0, words: None, transcription: None };
+    let note = HistoryEntry {
+        at,
+        job: JobId(1),
+        stage: StageKind::Submitting,
+        purchase_number: 0,
+        words: None,
+        transcription: None,
+    };
     crate::store::queue::Journal::note(&HistoryFiles::open(dir.path().join("history")).unwrap(), &note).unwrap();
     assert!(!runtime.block_on(open(dir.path()).unwrap().is_suspect(&service())).unwrap());
 }

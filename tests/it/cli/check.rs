@@ -7,16 +7,14 @@ use crate::support::stub::Stub;
 use serde_json::Value;
 use std::fs;
 
-/// A verdict's words.
+/// A result's words.
 fn words(bed: &Bed, code: i32, what: &str) -> String {
     let ran = bed.run(["check", "--json"]);
     assert_eq!(ran.code, code, "{ran:?}");
-    let verdicts = ran.objects();
-    let unfixed =
-        |verdict: &&Value| (verdict["good"] == false || verdict["warning"] == true) && verdict["fix"].is_null();
-    assert_eq!(verdicts.iter().find(unfixed), None, "what is not well says how to fix it");
-    let told =
-        verdicts.iter().filter(|verdict| verdict["what"] == what).map(|verdict| verdict["words"].as_str().unwrap());
+    let results = ran.objects();
+    let unfixed = |result: &&Value| (result["good"] == false || result["warning"] == true) && result["fix"].is_null();
+    assert_eq!(results.iter().find(unfixed), None, "what is not well says how to fix it");
+    let told = results.iter().filter(|result| result["what"] == what).map(|result| result["words"].as_str().unwrap());
     told.collect::<Vec<_>>().join("\n")
 }
 

@@ -69,13 +69,13 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
 }
 
 #[test]
-fn check_has_a_verdict_on_everything() {
+fn check_reports_a_result_for_everything() {
     let bed = Bed::new(QUICK);
     let checked = bed.run(["check", "--json"]);
     assert_eq!(checked.code, 0, "{checked:?}");
-    let verdicts = checked.objects();
-    assert!(verdicts.iter().all(|verdict| verdict["good"] == true), "{verdicts:?}");
-    let whats: Vec<&str> = verdicts.iter().map(|verdict| verdict["what"].as_str().unwrap()).collect();
+    let results = checked.objects();
+    assert!(results.iter().all(|result| result["good"] == true), "{results:?}");
+    let whats: Vec<&str> = results.iter().map(|result| result["what"].as_str().unwrap()).collect();
     for what in ["configuration", "source inbox", "tools", "state", "service default"] {
         assert!(whats.contains(&what), "{what} is not in {whats:?}");
     }
@@ -348,7 +348,7 @@ fn a_callback_port_that_is_taken_is_told_under_callbacks() {
     ));
     let checked = bed.run(["check", "--json"]);
     assert_eq!(checked.code, 1, "{checked:?}");
-    let bad: Vec<Value> = checked.objects().into_iter().filter(|verdict| verdict["good"] == false).collect();
+    let bad: Vec<Value> = checked.objects().into_iter().filter(|result| result["good"] == false).collect();
     assert_eq!((bad.len(), &bad[0]["what"]), (1, &json!("callbacks")), "{bad:?}");
     assert!(bad[0]["words"].as_str().unwrap().contains("choose another `listen`"), "{bad:?}");
 }

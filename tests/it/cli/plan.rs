@@ -129,11 +129,11 @@ fn every_path_is_explained() {
         // Without files that a daemon would take: the same answers either way.
         let skip = |path: &str| beside && path == "inbox/new.wav";
         let running = beside.then(|| bed.daemon());
-        for (path, verdict, words) in expected.iter().filter(|(path, ..)| !skip(path)) {
+        for (path, result, words) in expected.iter().filter(|(path, ..)| !skip(path)) {
             let ran = bed.run(["explain", "--json", path]);
             assert_eq!(ran.code, 0, "{ran:?}");
             let said = ran.last_object();
-            assert_eq!(said["verdict"], *verdict, "{said}");
+            assert_eq!(said["verdict"], *result, "{said}");
             assert!(said["words"].as_str().unwrap().contains(words), "{said}");
         }
         drop(running);
@@ -323,7 +323,7 @@ fn what_was_measured_once_is_known_without_any_tool() {
 }
 
 #[test]
-fn settings_that_have_to_be_mended_are_told_before_anything_is_sent() {
+fn settings_that_have_to_be_fixed_are_reported_before_anything_is_sent() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "talk.wav");
     bed.drop_in(1, "shelf/other.wav");

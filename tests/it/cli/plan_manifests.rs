@@ -122,7 +122,7 @@ fn what_a_plan_counts_is_what_once_does() {
     let after = plan(&bed, 0);
     assert_eq!(numbers(&after, &["files", "twins", "awaited"]), [0, 0, 1], "{after}");
     assert_eq!(after["done"], ended["done"]);
-    // An edited row is ordered anew; what only goes to another place was bought.
+    // An edited row is ordered again; what only goes to another place was bought.
     write(&bed, "june.csv", "file,language,output\na.wav,it,\nc.wav,,out/\n");
     let edited = plan(&bed, 0);
     assert_eq!(numbers(&edited, &["files", "twins", "reordered"]), [1, 1, 2], "{edited}");

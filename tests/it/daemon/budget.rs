@@ -3,7 +3,7 @@
 
 use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
-use crate::support::jobs::{key, order, service, stamp, taken_to};
+use crate::support::jobs::{key, purchase_key, service, stamp, taken_to};
 use crate::support::manual_clock::ManualClock;
 use crate::support::stub::{Act, Endpoint, Stub};
 use scribed::clock::Clock;
@@ -453,7 +453,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     day.set("2026-11-21T23:10:00Z");
     assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
     let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: day.clock.now(), origin: None });
-    let uploaded = JobEvent::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
+    let uploaded = JobEvent::Uploaded { purchase_key: purchase_key(0), audio: AUDIO, upload, sent: None };
     first.job = first.job.apply(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
     first.lease = first.lease.seeing(&first.job);
@@ -475,10 +475,10 @@ async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day(
     }
     assert!((10..100).contains(&n), "{n}");
     let waits = day.probed(n).await.job;
-    let told = day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap();
+    let told = day.budget_gate.with_budget_fault(&day.store, waits.clone(), day.clock.now()).await.unwrap();
     assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, timestamps::parse("2026-11-21T23:00:00Z")));
     day.set("2026-11-21T23:00:00Z");
-    assert_eq!(day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
+    assert_eq!(day.budget_gate.with_budget_fault(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
 }
 
 /// By the dates and bills of the service's list: nothing is bought from a day that was spent before.

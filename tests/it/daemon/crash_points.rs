@@ -144,7 +144,7 @@ impl Scene for Hosted {
     }
 }
 
-/// The embedded service, whose desk is killed too.
+/// The embedded service, whose store is killed too.
 struct Embedded(Bed);
 
 impl Embedded {
@@ -167,7 +167,7 @@ impl Scene for Embedded {
         }
         assert_eq!(self.0.outputs().len(), 2 * OUTPUTS.len());
         self.0.store().assert_each_once(2);
-        assert_eq!(self.0.store().bought(), 2, "nothing died at the desk");
+        assert_eq!(self.0.store().bought(), 2, "nothing died at the service");
         // One whose answer nobody lived to hear stays for a day: its sender might come back for it.
         let mut left = crate::support::bed::files(&self.0.path("state/service/uploads"));
         left.sort();
@@ -252,7 +252,7 @@ fn turns_of(point: Point) -> &'static [u32] {
     use Point as P;
     match point {
         P::Admitted | P::OutputBegun | P::OutputNamed | P::Sighted => &[1, 2],
-        // Who the desk is, its key, labels, heads, results, ends.
+        // The identity of the store, its key, labels, heads, results, ends.
         P::WholeBegun | P::WholeNamed => &[1, 2, 3, 5, 7],
         _ => &[1],
     }

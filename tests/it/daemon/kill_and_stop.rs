@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Distinct recordings; the first has a twin, and so has the second.
+/// Distinct recordings; the first has a duplicate, and so has the second.
 const CONTENTS: usize = 4;
 const NAMES: [(usize, &str); 6] =
     [(0, "a.wav"), (0, "twin/a.wav"), (1, "b.wav"), (1, "twin/other.wav"), (2, "c.wav"), (3, "d.wav")];
@@ -32,7 +32,7 @@ fn bed_of_recordings(config: &str) -> Bed {
     bed
 }
 
-/// Waits for the moment to kill: any, or the one in which the desk has accepted a create and nobody
+/// Waits for the moment to kill: any, or the one in which the service has accepted a create and nobody
 /// has been told. Its end may come before.
 fn moment(chance: &mut fastrand::Rng, running: &mut Running, aimed_at: Option<&Path>) {
     const LONGEST_MS: u64 = 2_000;
@@ -146,7 +146,7 @@ fn an_order_to_stop_leaves_everything_for_the_next_pass() {
         assert!(ran.last_object()["waiting"].as_u64().unwrap() > 0, "{ran:?}");
         assert_eq!(bed.once(0)["failed"], 0);
         assert_all_written(&bed, &bed.store());
-        assert_eq!(bed.store().bought(), CONTENTS, "nothing died at the desk");
+        assert_eq!(bed.store().bought(), CONTENTS, "nothing died at the service");
     }
 }
 

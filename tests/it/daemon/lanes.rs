@@ -80,7 +80,7 @@ fn a_backlog_leaves_room_for_a_clip() {
 
 /// What rests uploaded, because its window is shut, is in nobody's way.
 #[test]
-fn a_shut_window_holds_up_no_other_source() {
+fn a_closed_window_holds_up_no_other_source() {
     let (stub, ended) = slow();
     let limits = (2, 2);
     let bed = bed(&stub, limits, "", "");

@@ -135,11 +135,11 @@ fn what_is_not_in_a_file_is_never_replaced_by_something_else() {
     let words = jobs["b.wav"]["fault"]["words"].as_str().unwrap();
     assert!(words.starts_with("cannot send only track 2: the only audio track is 1 (2 channels)"), "{words}");
     assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 1, "nothing else was sent");
-    // Mended beside it, and tried again.
+    // Fixed beside it, and tried again.
     fs::write(scene.bed.path("inbox/b.toml"), "track = 1\nchannels = [2, 1]\n").unwrap();
     let number = jobs["b.wav"]["id"].to_string();
     assert_eq!(scene.bed.run(["retry", &number]).code, 0);
-    scene.pass(1); // the other one is not mended
+    scene.pass(1); // the other one is not fixed
     assert_eq!(scene.job("b.wav")["sent"]["only"], json!([2, 1]));
     let failed = scene.bed.run(["jobs", "--failed", "--json"]);
     assert_eq!(failed.objects().len(), 1, "{failed:?}");
@@ -204,7 +204,7 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
 }
 
 #[test]
-fn what_is_coded_anew_loses_no_bit_of_24_and_what_says_no_length_is_taken_whole() {
+fn what_is_coded_again_loses_no_bit_of_24_and_what_says_no_length_is_taken_whole() {
     // This service says of no upload how long it is.
     let stub = Stub::start(|request, _| match request.endpoint {
         Endpoint::Upload => Act::Change(|answer| answer["audio_metadata"]["audio_duration"] = json!(0)),

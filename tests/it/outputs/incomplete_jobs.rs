@@ -263,12 +263,11 @@ fn embedded(template: &str) -> Bed {
     Bed::new(&format!("{QUICK}template = \"t\"\n[template.t]\n{template}\n"))
 }
 
-/// The verdicts of `check` that are not good.
+/// The results of `check` that are not good.
 fn bad(bed: &Bed) -> Vec<String> {
-    let verdicts = bed.run(["check", "--json"]).objects();
-    let bad = verdicts.iter().filter(|verdict| verdict["good"] == false);
-    bad.map(|verdict| format!("{}: {}", verdict["what"].as_str().unwrap(), verdict["words"].as_str().unwrap()))
-        .collect()
+    let results = bed.run(["check", "--json"]).objects();
+    let bad = results.iter().filter(|result| result["good"] == false);
+    bad.map(|result| format!("{}: {}", result["what"].as_str().unwrap(), result["words"].as_str().unwrap())).collect()
 }
 
 #[test]
@@ -316,7 +315,7 @@ fn what_is_requested_without_effect_is_a_warning_beforehand() {
     bed.drop_in(1, "noisy.wav");
     assert_eq!(bad(&bed), Vec::<String>::new());
     let ran = bed.run(["check", "--json"]);
-    let warnings: Vec<Value> = ran.objects().into_iter().filter(|verdict| verdict["warning"] == true).collect();
+    let warnings: Vec<Value> = ran.objects().into_iter().filter(|result| result["warning"] == true).collect();
     assert_eq!((ran.code, warnings.len()), (0, 1), "{ran:?}");
     let switching = "language_config.code_switching (speech in another language than English is marked as not \
                      understood, and not recognised)";

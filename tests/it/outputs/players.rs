@@ -89,7 +89,7 @@ fn an_owner_that_is_refused_is_a_warning() {
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
     assert!(ran.stderr.contains("an output did not get the owner or group"), "{ran:?}");
     let checked = bed.run(["check", "--json"]).objects();
-    let warned = |verdict: &&Value| verdict["words"].as_str().is_some_and(|words| words.contains("may not give files"));
+    let warned = |result: &&Value| result["words"].as_str().is_some_and(|words| words.contains("may not give files"));
     assert_eq!(checked.iter().filter(warned).count(), 1, "{checked:?}");
 }
 

@@ -136,7 +136,7 @@ impl State {
             content: Hash::of(b"c"),
             params: Hash::of(b"p"),
             job: JobTag([1; 16]),
-            round: number,
+            purchase_number: number,
         };
         let item = ListItem {
             id: TranscriptionId::new(format!("t{}", self.numbers)),

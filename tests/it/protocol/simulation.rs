@@ -224,7 +224,7 @@ impl Sim {
         loop {
             let stops = self.happen(store, engine).await;
             self.scan(store, life).await;
-            engine.nudge();
+            engine.wake();
             let now = self.world.clock.truth();
             if stops {
                 stop.cancel();
@@ -331,9 +331,9 @@ impl Sim {
     async fn revive(&self, store: &SimStore) {
         for job in jobs(store).await {
             match (&job.stage, job.stage.purchase_key()) {
-                (Stage::Failed { fault, .. }, Some(order)) => {
+                (Stage::Failed { fault, .. }, Some(purchase_key)) => {
                     if matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone) {
-                        self.world.service.ledger().write_off(order.content);
+                        self.world.service.ledger().write_off(purchase_key.content);
                     }
                 }
                 (Stage::Failed { .. }, None) => {}
@@ -357,7 +357,7 @@ impl Sim {
     async fn bump(&self, store: &SimStore, engine: &Engine, n: usize) {
         if let Some(job) = store.find(&key(&self.plan.files[n])).await.unwrap() {
             store.bump(job.id, self.world.clock.now()).await.unwrap();
-            engine.nudge();
+            engine.wake();
         }
     }
 
@@ -374,11 +374,12 @@ impl Sim {
     /// service's records yet, so that nobody could tell whether they were paid for twice.
     async fn pay_again(&self, store: &SimStore, engine: &Engine) {
         for job in jobs(store).await {
-            let (StageKind::Submitting, None, Some(order)) = (job.stage.kind(), job.due, job.stage.purchase_key())
+            let (StageKind::Submitting, None, Some(purchase_key)) =
+                (job.stage.kind(), job.due, job.stage.purchase_key())
             else {
                 continue;
             };
-            self.world.service.ledger().write_off(order.content);
+            self.world.service.ledger().write_off(purchase_key.content);
             store.overrule(&job, JobEvent::PaidAgain, self.world.clock.now()).await.unwrap();
         }
         engine.recall();
@@ -408,7 +409,7 @@ impl Sim {
     /// Forged ones too: of jobs there may be, in rounds there may have been.
     async fn hint(&self, store: &SimStore, engine: &Engine) {
         for job in 0..12 {
-            engine.hint(Hint::Callback { job: JobId(job), round: u32::try_from(job % 3).unwrap() });
+            engine.hint(Hint::Callback { job: JobId(job), purchase_number: u32::try_from(job % 3).unwrap() });
             engine.hint(Hint::Webhook(TranscriptionId::new(format!("t-{job}"))));
         }
         let ids: Vec<String> = self.world.service.ledger().records.iter().map(|record| record.id.clone()).collect();
@@ -478,11 +479,11 @@ impl Sim {
 
     fn check_job(&self, job: &Job, file: &FilePlan, content: &[u8]) {
         match &job.stage {
-            Stage::Written { order, .. } => {
-                if order.content != Hash::of(content) {
+            Stage::Written { purchase_key, .. } => {
+                if purchase_key.content != Hash::of(content) {
                     self.wrong(format!("written for another content: {job:?}"));
                 }
-                self.check_outputs(job, file, order.content);
+                self.check_outputs(job, file, purchase_key.content);
             }
             Stage::Skipped { why } => self.wrong(format!("skipped ({why:?}) although it is there: {job:?}")),
             Stage::Failed { from, fault } => self.check_failed(job, from, &fault.kind),
@@ -527,8 +528,8 @@ impl Sim {
                     .find_map(|(n, content)| (key(&self.plan.files[*n]) == job.key).then(|| Hash::of(content)));
                 format!("upload {}", content.unwrap())
             }
-            Stage::Uploaded { order, .. } => {
-                let token = scribed::domain::token::Token::new(order, job.key.tag(), job.round);
+            Stage::Uploaded { purchase_key, .. } => {
+                let token = scribed::domain::token::Token::new(purchase_key, job.key.tag(), job.purchase_number);
                 format!("create {token}")
             }
             _ => String::new(),

@@ -1,6 +1,6 @@
 //! The state machine as a table, and the laws that hold on every path through it.
 
-use crate::support::jobs::{AUDIO, at, fault, key, order, outputs, row, stamp, transcription};
+use crate::support::jobs::{AUDIO, at, fault, key, outputs, purchase_key, row, stamp, transcription};
 use proptest::prelude::*;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
@@ -15,7 +15,7 @@ fn upload() -> AudioAt {
 
 fn intent() -> Intent {
     Intent {
-        token: Token::new(&order(1), key(1).tag(), 0),
+        token: Token::new(&purchase_key(1), key(1).tag(), 0),
         origin: "https://stt.example.org".into(),
         key: "k".into(),
         service_date: None,
@@ -25,16 +25,16 @@ fn intent() -> Intent {
 
 /// One stage of every kind that has not ended.
 fn going() -> Vec<Stage> {
-    let (order, audio, transcription) = (order(1), AUDIO, transcription(1));
+    let (purchase_key, audio, transcription) = (purchase_key(1), AUDIO, transcription(1));
     vec![
         Stage::Found,
         Stage::Settled,
         Stage::Probed { params: Hash::of(b"p"), content: None },
-        Stage::Uploaded { order: order.clone(), audio, upload: upload() },
-        Stage::Submitting { order: order.clone(), audio, upload: upload(), intent: intent() },
-        Stage::Submitted { order: order.clone(), transcription: transcription.clone() },
-        Stage::Fetched { order: order.clone(), transcription, audio },
-        Stage::Following { order, owner: JobId(2) },
+        Stage::Uploaded { purchase_key: purchase_key.clone(), audio, upload: upload() },
+        Stage::Submitting { purchase_key: purchase_key.clone(), audio, upload: upload(), intent: intent() },
+        Stage::Submitted { purchase_key: purchase_key.clone(), transcription: transcription.clone() },
+        Stage::Fetched { purchase_key: purchase_key.clone(), transcription, audio },
+        Stage::Following { purchase_key, owner: JobId(2) },
     ]
 }
 
@@ -46,12 +46,12 @@ fn dead() -> FaultKind {
 fn stages() -> Vec<Stage> {
     let failed = |from: Stage, kind| Stage::Failed { from: Box::new(from), fault: fault(kind, "words") };
     let mut stages = going();
-    stages.push(Stage::Written { order: order(1), transcription: transcription(1), audio: AUDIO });
+    stages.push(Stage::Written { purchase_key: purchase_key(1), transcription: transcription(1), audio: AUDIO });
     stages.push(Stage::Skipped { why: Skip::Empty });
     stages.push(Stage::Skipped { why: Skip::Forgotten });
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
-    stages.push(failed(Stage::Submitted { order: order(1), transcription: transcription(1) }, dead()));
+    stages.push(failed(Stage::Submitted { purchase_key: purchase_key(1), transcription: transcription(1) }, dead()));
     stages.push(failed(Stage::Probed { params: Hash::of(b"p"), content: None }, FaultKind::NotInIt));
     let cancels = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(cancels.map(|stage| Stage::Cancelled { from: Box::new(stage) }));
@@ -62,20 +62,25 @@ fn events() -> Vec<JobEvent> {
     vec![
         JobEvent::Grew { stamp: stamp(9) },
         JobEvent::Settled,
-        JobEvent::Probed { params: Hash::of(b"p"), content: None, making: None },
-        JobEvent::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: false },
-        JobEvent::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: true },
-        JobEvent::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
+        JobEvent::Probed { params: Hash::of(b"p"), content: None, request_record: None },
+        JobEvent::RequestRebuilt { params: Hash::of(b"q"), request_record: Box::default(), is_other_sound: false },
+        JobEvent::RequestRebuilt { params: Hash::of(b"q"), request_record: Box::default(), is_other_sound: true },
+        JobEvent::Uploaded { purchase_key: purchase_key(1), audio: AUDIO, upload: upload(), sent: None },
         JobEvent::UploadLost,
         JobEvent::Intended { intent: intent() },
         JobEvent::Created { transcription: transcription(1) },
         JobEvent::NotAccepted,
-        JobEvent::Adopted { order: order(1), transcription: transcription(2), round: 3, origin: None },
-        JobEvent::Followed { order: order(1), owner: JobId(3) },
+        JobEvent::Adopted {
+            purchase_key: purchase_key(1),
+            transcription: transcription(2),
+            purchase_number: 3,
+            origin: None,
+        },
+        JobEvent::Followed { purchase_key: purchase_key(1), owner: JobId(3) },
         JobEvent::TookOver,
         JobEvent::Fetched { audio: AUDIO },
         JobEvent::ResultLost,
-        JobEvent::Anew,
+        JobEvent::NewPurchase,
         JobEvent::Written {
             outputs: outputs(),
             earlier: Vec::new(),
@@ -94,7 +99,7 @@ fn events() -> Vec<JobEvent> {
         JobEvent::Cancelled,
         JobEvent::Forgotten,
         JobEvent::Restored { outputs: outputs() },
-        JobEvent::Reordered { row: Box::new(row()) },
+        JobEvent::RowChanged { row: Box::new(row()) },
     ]
 }
 
@@ -143,7 +148,7 @@ fn a_cancelled_owner_hands_its_transcription_on() {
             Stage::Following { owner, .. } => LeaderState::Follow(owner),
             _ => LeaderState::TakeOver,
         };
-        assert_eq!(cancelled.leader_state(&order(1)), expected, "{}", shown(&cancelled));
+        assert_eq!(cancelled.leader_state(&purchase_key(1)), expected, "{}", shown(&cancelled));
     }
 }
 
@@ -163,7 +168,7 @@ proptest! {
                 JobEvent::Grew { .. }
                     | JobEvent::Revived
                     | JobEvent::PaidAgain
-                    | JobEvent::Reordered { .. }
+                    | JobEvent::RowChanged { .. }
                     | JobEvent::Fresh
                     | JobEvent::Forgotten
                     | JobEvent::Restored { .. }
@@ -179,14 +184,14 @@ proptest! {
         for (n, event) in way.into_iter().enumerate() {
             let now = at(100 + i64::try_from(n).unwrap());
             let Ok(next) = job.clone().apply(event.clone(), now) else { continue };
-            prop_assert!(next.round >= job.round, "a round never falls");
+            prop_assert!(next.purchase_number >= job.purchase_number, "a round never falls");
             prop_assert_eq!(next.since, now);
             prop_assert_eq!(next.due.is_none(), next.stage.is_end(), "an end is not due, all else is");
             prop_assert_eq!(next.fault.is_some(), next.stage.kind() == StageKind::Failed);
             prop_assert_eq!((next.id, &next.key), (job.id, &job.key));
-            let buys_again = matches!(event, JobEvent::Anew | JobEvent::PaidAgain) || job.stage.retry_buys();
+            let buys_again = matches!(event, JobEvent::NewPurchase | JobEvent::PaidAgain) || job.stage.retry_buys();
             if buys_again {
-                prop_assert!(next.round > job.round || next.stage.kind() == StageKind::Found, "no token is used twice");
+                prop_assert!(next.purchase_number > job.purchase_number || next.stage.kind() == StageKind::Found, "no token is used twice");
             }
             job = next;
         }

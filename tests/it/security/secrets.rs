@@ -5,7 +5,7 @@ use std::fs;
 
 const WRONG_KEY: &str = "a-wrong-key-that-is-secret-all-the-same-0815";
 
-fn assert_untold(what: &str, bytes: &[u8]) {
+fn assert_not_printed(what: &str, bytes: &[u8]) {
     for secret in [SERVICE_KEY, WRONG_KEY] {
         let told = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
         assert!(!told, "{what} tells a key: {}", String::from_utf8_lossy(bytes));
@@ -13,13 +13,13 @@ fn assert_untold(what: &str, bytes: &[u8]) {
 }
 
 fn assert_said_nothing(ran: &Ran) {
-    assert_untold("stdout", ran.stdout.as_bytes());
-    assert_untold("stderr", ran.stderr.as_bytes());
+    assert_not_printed("stdout", ran.stdout.as_bytes());
+    assert_not_printed("stderr", ran.stderr.as_bytes());
 }
 
 fn assert_folder_holds_none(bed: &Bed) {
     for file in files(&bed.path("")).into_iter().filter(|file| !file.starts_with(bed.path("keys"))) {
-        assert_untold(&format!("{file:?}"), &fs::read(&file).unwrap());
+        assert_not_printed(&format!("{file:?}"), &fs::read(&file).unwrap());
     }
 }
 
@@ -46,7 +46,7 @@ fn a_key_from_the_environment_is_told_nowhere() {
     }
     bed.assert_written("talk.wav");
     for file in files(&service.data()) {
-        assert_untold(&format!("{file:?}"), &fs::read(&file).unwrap());
+        assert_not_printed(&format!("{file:?}"), &fs::read(&file).unwrap());
     }
 }
 
@@ -62,7 +62,7 @@ fn a_key_from_a_file_is_told_nowhere_nor_in_the_process_list() {
     let running = Running::start(bed.command(["once", "-vv"]));
     wait_until("it runs", || bed.path("state/history").exists());
     for process in [&running, service.running()] {
-        assert_untold("the process list", &fs::read(format!("/proc/{}/cmdline", process.pid())).unwrap());
+        assert_not_printed("the process list", &fs::read(format!("/proc/{}/cmdline", process.pid())).unwrap());
     }
     assert_said_nothing(&running.kill());
     assert_folder_holds_none(&bed);

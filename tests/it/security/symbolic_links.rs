@@ -250,7 +250,7 @@ fn a_folder_for_outputs_that_a_killed_process_was_making_is_open_to_the_same_peo
     put(&bed.path("inbox/shelf/talk.wav"), "talk");
     set_mode(&bed.path("inbox"), 0o755);
     set_mode(&bed.path("inbox/shelf"), 0o755);
-    // The first one is `out` itself, the second the shelf in it.
+    // The first one is `out` itself, the second the folder in it.
     for at in ["folder-made:1", "folder-made:2"] {
         let mut command = bed.command(["once"]);
         command.env("SCRIBED_CRASH_AT", at);

@@ -46,7 +46,7 @@ impl Abused {
             ["done", "error"].contains(&record["status"].as_str()?).then_some(record)
         });
         let record = record.await;
-        // The end is read from the disk a moment before the desk itself counts it.
+        // The end is read from the disk a moment before the store itself counts it.
         // What was read as ended can be deleted.
         assert_eq!(ask(Method::DELETE).await.unwrap().status(), StatusCode::ACCEPTED);
         record
@@ -243,8 +243,8 @@ async fn nothing_bad_leaves_a_trace() {
     println!("{warm} KiB after the first round, {grown} KiB more after the others");
     assert!(grown < 64 << 10, "{grown} KiB more than after the first round ({warm} KiB)");
     drop(slow);
-    // Who the desk is, its lock, the lock of imports.
-    eventually("only the desk itself is left", async || (abused.disk().0 <= 3).then_some(())).await;
+    // The identity of the store, its lock, the lock of imports.
+    eventually("only the store itself is left", async || (abused.disk().0 <= 3).then_some(())).await;
     assert!(abused.disk().1 < 1000, "{:?}", abused.disk());
     assert!(files(&abused.service.data().join("ledger")).len() <= 2);
     assert_eq!(abused.upload("audio", "good.wav", speech_piece(0)).await.0, StatusCode::OK, "it serves as before");

@@ -83,20 +83,20 @@ async fn redirects_are_followed_within_reach_only() {
     let service = reaching(&data, first_only()).await;
     let archive = Receiver::start(Mood::Body(speech().into())).await;
     let inside = Receiver::on("127.0.0.2:0", Mood::Body(speech().into())).await;
-    let door = Receiver::start(Mood::Redirect(archive.url("/talk.wav"))).await;
-    assert_eq!(created(&service, &door.url("/a")).await["status"], "done");
+    let redirector = Receiver::start(Mood::Redirect(archive.url("/talk.wav"))).await;
+    assert_eq!(created(&service, &redirector.url("/a")).await["status"], "done");
     let port = inside.address.port();
     for to in [inside.url("/talk.wav"), format!("http://[::ffff:127.0.0.2]:{port}/"), "file:///etc/passwd".to_owned()] {
-        door.set(Mood::Redirect(to.clone()));
-        let record = created(&service, &door.url("/a")).await;
+        redirector.set(Mood::Redirect(to.clone()));
+        let record = created(&service, &redirector.url("/a")).await;
         let code = record["error_code"].as_u64().unwrap();
         assert_eq!((&record["status"], record.get("result")), (&json!("error"), Some(&Value::Null)));
         assert_eq!(code, if to.starts_with("http") { 403 } else { 422 }, "{record}");
         assert_eq!(record["file"], Value::Null);
     }
     assert!(inside.heard().is_empty());
-    door.set(Mood::Redirect(door.url("/again")));
-    assert_eq!(created(&service, &door.url("/a")).await["error_code"], 422, "a loop");
+    redirector.set(Mood::Redirect(redirector.url("/again")));
+    assert_eq!(created(&service, &redirector.url("/a")).await["error_code"], 422, "a loop");
 }
 
 #[tokio::test]

@@ -394,7 +394,7 @@ fn what_was_accepted_survives_the_service() {
     });
     run_and_die(async {
         let service = TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
-        assert_eq!(service.running.origin, origin, "the same desk, wherever it listens");
+        assert_eq!(service.running.origin, origin, "the same store, wherever it listens");
         for (id, metadata) in &ids {
             assert_eq!(service.ended(id).await["status"], "done");
             let raw = service.ask(Method::GET, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();

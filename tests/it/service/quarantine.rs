@@ -12,7 +12,7 @@ use scribed::clock::SystemClock;
 use scribed::domain::names::Timestamp;
 use scribed::server::storage::kill_count::TranscriptionWork;
 use scribed::server::storage::transcriptions::{
-    Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
+    Acceptance, CreateAudio, CreateCommand, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
 };
 use scribed::server::storage::uploads::UploadLimits;
 use scribed::wire::result::File;
@@ -42,7 +42,8 @@ async fn accepted(store: &Arc<TranscriptionStore>) -> Uuid {
 
 async fn create(store: &Arc<TranscriptionStore>, audio: CreateAudio) -> Uuid {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    match store.accept(CreateOrder { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
+    match store.accept(CreateCommand { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await.unwrap()
+    {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
     }

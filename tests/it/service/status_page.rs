@@ -159,7 +159,7 @@ async fn calls_that_wait_are_counted_over_restarts() {
 }
 
 #[tokio::test]
-async fn a_recogniser_that_is_missing_is_told_with_its_mend() {
+async fn a_recogniser_that_is_missing_is_reported_with_its_fix() {
     let data = TempDir::new().unwrap();
     let missing = || RecogniserError::LibraryMissing { library: "lib<x>.so".to_owned(), reason: "none".to_owned() };
     let recogniser = Arc::new(LazyRecogniser::new(move || Err(missing())));

@@ -20,7 +20,7 @@ use scribed::server::storage::log::ledger::LogLine;
 use scribed::server::storage::log::recovery;
 use scribed::server::storage::record_meta::RecordMeta;
 use scribed::server::storage::transcriptions::{
-    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
+    Acceptance, CreateAudio, CreateCommand, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionStore,
 };
 use scribed::wire::enrichment::Shapes;
@@ -56,7 +56,7 @@ fn runtime() -> tokio::runtime::Runtime {
 async fn accepted(store: &Arc<TranscriptionStore>, number: u64) -> Uuid {
     let audio = CreateAudio::Elsewhere("http://a/".to_owned());
     let params = to_raw_value(&json!({ "number": number })).unwrap();
-    let asked = store.accept(CreateOrder { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await;
+    let asked = store.accept(CreateCommand { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await;
     match asked.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
@@ -108,7 +108,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..120)
 }
 
-/// The desk, and what must be there.
+/// The store, and what must be there.
 struct Case {
     root: TempDir,
     store: Option<Arc<TranscriptionStore>>,
@@ -185,7 +185,7 @@ proptest! {
     }
 }
 
-/// Set for the child: the desk's directory.
+/// Set for the child: the store's directory.
 const CHILD: &str = "SCRIBED_TEST_LEDGER_DIR";
 
 /// What the child says before it does something, and when it is done.
@@ -312,7 +312,7 @@ fn a_damaged_line_is_set_aside_and_the_rest_lives() {
     }
 }
 
-/// The disk gives back something else while the desk is open: the one it hit ends, and who waits behind it
+/// The disk gives back something else while the store is open: the one it hit ends, and who waits behind it
 /// has their turn.
 #[test]
 fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
@@ -361,7 +361,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     assert_eq!(store.record_meta(ids[1]).unwrap().params["number"], 2);
 }
 
-/// Writes a line behind those of a desk.
+/// Writes a line behind those of a store.
 fn add(path: &Path, json: &str) {
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);

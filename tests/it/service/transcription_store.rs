@@ -7,7 +7,7 @@ use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::storage::index::NextCall;
 use scribed::server::storage::log::framing;
 use scribed::server::storage::transcriptions::{
-    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
+    Acceptance, CreateAudio, CreateCommand, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
 use scribed::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
@@ -64,7 +64,7 @@ async fn accepted(store: &Arc<TranscriptionStore>, upload: Uuid) -> Option<Uuid>
 
 async fn accepted_for(store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Acceptance {
     let (audio, params) = (CreateAudio::Upload(upload), RawValue::from_string("{}".to_owned()).unwrap());
-    store.accept(CreateOrder { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap()
+    store.accept(CreateCommand { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap()
 }
 
 /// Accepts one and ends it well; its id.
@@ -393,7 +393,7 @@ async fn records_without_an_owner_are_the_first_keys() {
 
 /// As the first release wrote them.
 #[tokio::test]
-async fn a_desk_of_format_1() {
+async fn a_store_of_format_1() {
     let root = TempDir::new().unwrap();
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1/desk");
     for (name, to) in [("done.json", "transcriptions"), ("queued.json", "transcriptions"), ("result.json", "results")] {

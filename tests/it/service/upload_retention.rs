@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use scribed::clock::Clock;
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::storage::transcriptions::{
-    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
+    Acceptance, CreateAudio, CreateCommand, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
 };
 use scribed::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
 use scribed::wire::result::File;
@@ -81,7 +81,7 @@ fn seconds(seconds: u64) -> Timestamp {
     Timestamp(i64::try_from(seconds).unwrap() * 1000)
 }
 
-/// A desk that may be opened again.
+/// A store that may be opened again.
 struct Bed {
     root: TempDir,
     clock: ManualClock,
@@ -132,7 +132,7 @@ impl Bed {
 
 async fn created(store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    let request = CreateOrder { owner, audio: CreateAudio::Upload(upload), params, metadata: None, callback: None };
+    let request = CreateCommand { owner, audio: CreateAudio::Upload(upload), params, metadata: None, callback: None };
     match store.accept(request, ()).await.unwrap() {
         Acceptance::Accepted(id) => Some(id),
         _ => None,

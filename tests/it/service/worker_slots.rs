@@ -17,9 +17,9 @@ use scribed::server::recognition::lazy::LazyRecogniser;
 use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use scribed::server::recognition::transcribe::LONGEST;
 use scribed::server::recognition::worker::{AGAIN, Worker};
-use scribed::server::storage::index::MOST_RESTING;
+use scribed::server::storage::index::MAX_DEFERRED;
 use scribed::server::storage::transcriptions::{
-    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionStore,
+    Acceptance, CreateAudio, CreateCommand, DeleteResult, StoreRules, TranscriptionStore,
 };
 use scribed::server::storage::uploads::UploadLimits;
 use scribed::wire::enrichment::Shapes;
@@ -74,7 +74,7 @@ fn open(root: &Path, clock: Arc<Still>) -> Arc<TranscriptionStore> {
 
 async fn create(store: &Arc<TranscriptionStore>, owner: Hash, audio: CreateAudio) -> Uuid {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    match store.accept(CreateOrder { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
+    match store.accept(CreateCommand { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
     }
@@ -126,19 +126,19 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
     };
     let working = tokio::spawn(Recognition { worker: Arc::new(worker), places: 1, slice: SLICE }.run());
     let count = || tries.load(Ordering::SeqCst);
-    grows_to("some are tried, one after the other", MOST_RESTING, count).await;
+    grows_to("some are tried, one after the other", MAX_DEFERRED, count).await;
     // Each step waits for something that happens after what must not.
     accepted(&store, OTHER).await;
-    grows_to("another key has its turn", MOST_RESTING + 1, count).await;
+    grows_to("another key has its turn", MAX_DEFERRED + 1, count).await;
     let statuses =
         || ids.iter().filter(|id| store.status_and_upload(**id, &OWNER).unwrap().0.as_str() == "queued").count();
     eventually("all wait", async || (statuses() == 12).then_some(())).await;
     clock.pass(AGAIN);
-    grows_to("they are tried again, and those first that were not tried", 2 * MOST_RESTING + 2, count).await;
+    grows_to("they are tried again, and those first that were not tried", 2 * MAX_DEFERRED + 2, count).await;
     eventually("all wait again", async || (statuses() == 12).then_some(())).await;
     // What rests can be cancelled, and makes room for one of those that were tried once only.
     assert_eq!(store.cancel(ids[11], &OWNER).unwrap(), DeleteResult::Removed);
-    grows_to("one more is tried", 2 * MOST_RESTING + 3, count).await;
+    grows_to("one more is tried", 2 * MAX_DEFERRED + 3, count).await;
     assert!(fs::read_dir(root.path().join("started")).unwrap().count() <= 1);
     working.abort();
 }
@@ -159,16 +159,16 @@ async fn what_cannot_be_taken_in_is_fetched_again_after_a_pause_and_holds_no_pla
         FetchWorker { store: Arc::clone(&store), fetcher: Arc::new(fetcher), clock: Arc::clone(&clock) as _ };
     let working = tokio::spawn(Arc::new(fetching).run(2));
     let count = || archive.heard().len();
-    eventually("some are fetched", async || (count() >= MOST_RESTING).then_some(())).await;
+    eventually("some are fetched", async || (count() >= MAX_DEFERRED).then_some(())).await;
     create(&store, OTHER, CreateAudio::Elsewhere(archive.url("/other.wav"))).await;
     let of_other = || archive.heard().iter().filter(|heard| heard.path == "/other.wav").count();
     eventually("another key has its turn", async || (of_other() == 1).then_some(())).await;
     // Two at once may be fetched beside those that rest.
-    assert!(count() <= MOST_RESTING + 2, "{}", count());
+    assert!(count() <= MAX_DEFERRED + 2, "{}", count());
     let before = count();
     clock.pass(AGAIN);
     eventually("it is fetched again", async || (of_other() == 2).then_some(())).await;
-    eventually("so are others", async || (count() >= before + MOST_RESTING).then_some(())).await;
+    eventually("so are others", async || (count() >= before + MAX_DEFERRED).then_some(())).await;
     let paths = || archive.heard().into_iter().map(|heard| heard.path).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(paths().len(), 13, "none waits for ever behind those that were tried in vain");
     working.abort();

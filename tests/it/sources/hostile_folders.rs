@@ -165,9 +165,9 @@ fn announce(bed: &Bed, hash: Hash) -> Vec<Hash> {
         let late = Timestamp(i64::MAX / 2);
         let claimed =
             store.claim(&[StageKind::Fetched], ALL, late, late, ClaimLimit::of(1)).await.unwrap().pop().unwrap();
-        let announced = claimed.job.placing.clone();
+        let announced = claimed.job.pending_outputs.clone();
         let mut job = claimed.job;
-        job.placing.push(hash);
+        job.pending_outputs.push(hash);
         store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
         announced
     })
@@ -228,7 +228,7 @@ fn a_file_that_grows_is_not_sent_before_it_is_whole() {
 }
 
 #[test]
-fn twins_by_form_and_case_are_files_of_their_own() {
+fn names_equal_but_for_form_and_case_are_files_of_their_own() {
     let bed = Bed::new(QUICK);
     let names = ["caf\u{e9}.wav", "cafe\u{301}.wav", "TALK.wav", "talk.wav", "Talk.WAV"];
     for (n, name) in names.iter().enumerate() {

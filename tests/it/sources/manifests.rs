@@ -58,7 +58,7 @@ fn every_row_comes_back_with_what_became_of_it() {
 }
 
 #[test]
-fn only_changed_rows_are_ordered_anew_and_nothing_is_bought_twice() {
+fn only_changed_rows_are_ordered_again_and_nothing_is_bought_twice() {
     let stub = Stub::well();
     let bed = bed(&stub, "");
     for name in ["a.wav", "b.wav", "c.wav"] {

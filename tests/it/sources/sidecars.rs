@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-const SHELVES: &str = "capture = '(?P<shelf>[A-Z]{2}\\d+)'\ntemplate = \"t\"\n[template.t]\nsentences = false\n\
+const CAPTURE: &str = "capture = '(?P<shelf>[A-Z]{2}\\d+)'\ntemplate = \"t\"\n[template.t]\nsentences = false\n\
                        custom_metadata = { shelf = \"{{ capture.shelf }}\" }\n";
 
 fn laid_out(bed: &Bed, path: &str) -> Value {
@@ -26,7 +26,7 @@ fn written(folder: &Path) -> Vec<String> {
 
 #[test]
 fn what_lies_beside_a_recording_says_how_it_is_made() {
-    let bed = Bed::new(&format!("{QUICK}{SHELVES}"));
+    let bed = Bed::new(&format!("{QUICK}{CAPTURE}"));
     for (n, name) in ["AB12_talk.wav", "AB13_other.wav", "plain.wav"].iter().enumerate() {
         bed.drop_in(n, name);
     }
@@ -69,7 +69,7 @@ fn what_lies_beside_a_recording_says_how_it_is_made() {
 }
 
 #[test]
-fn a_daemon_goes_on_as_soon_as_a_sidecar_is_mended() {
+fn a_daemon_continues_as_soon_as_a_sidecar_is_fixed() {
     let bed = Bed::new(QUICK);
     fs::write(bed.path("inbox/talk.toml"), "outputs = []\n").unwrap();
     bed.drop_in(0, "talk.wav");

@@ -138,7 +138,7 @@ async fn files_that_get_their_name_when_they_are_whole_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_is_taken_away_and_made_anew_is_taken_in_again() {
+async fn a_folder_that_is_taken_away_and_made_again_is_taken_in_again() {
     let bed = Bed::new("");
     let watching = watching(&bed).await;
     fs::rename(bed.path("inbox"), bed.path("away")).unwrap();

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Set for the child: the state directory.
 const CHILD: &str = "SCRIBED_TEST_KILL_DIR";
 const ROUNDS: u64 = 20;
-const WALKERS: usize = 8;
+const WORKERS: usize = 8;
 const FAR: Timestamp = Timestamp(i64::MAX);
 
 /// How far along the way; never smaller later.
@@ -51,7 +51,7 @@ fn what_was_acknowledged_survives_kill_9() {
             look(&store, &acknowledged).await;
             // The youngest: those that the child was busy with. Each look reads the whole history.
             let youngest = store.counts().await.unwrap().total();
-            for id in (1..=youngest).rev().take(WALKERS) {
+            for id in (1..=youngest).rev().take(WORKERS) {
                 told_in_order(&store, JobId(id)).await;
             }
         });
@@ -105,15 +105,15 @@ async fn whole(store: &dyn Store, job: &Job) {
     // What it cost is not the machine's: the store keeps it.
     again.charges.clone_from(&job.charges);
     assert_eq!(*job, again);
-    if let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) {
+    if let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) {
         let bought = KnownPurchase {
             transcription: transcription.clone(),
-            round: 0,
+            purchase_number: 0,
             by: Some(job.id),
             origin: job.bought_at.clone(),
             sighted: None,
         };
-        assert_eq!(store.purchase(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
+        assert_eq!(store.purchase(purchase_key).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }
 }
 
@@ -167,8 +167,8 @@ pub fn work_on(dir: &Path, say: Say, jobs: u64) {
     let store = Arc::new(sled::open(dir).unwrap_or_else(|error| panic!("the store does not open: {error}")));
     runtime.block_on(async {
         let work = || tokio::spawn(work(Arc::clone(&store), Arc::clone(&say), jobs));
-        for walker in (0..WALKERS).map(|_| work()).collect::<Vec<_>>() {
-            walker.await.unwrap().unwrap();
+        for worker in (0..WORKERS).map(|_| work()).collect::<Vec<_>>() {
+            worker.await.unwrap().unwrap();
         }
     });
 }

@@ -127,18 +127,18 @@ async fn large_values_that_no_record_names_are_removed_at_the_next_start() {
 
 /// A job with fields of these lengths.
 fn grown(job: &Job, lengths: &[usize; 6]) -> Job {
-    let [metadata, outputs, placing, fault, language, path] = *lengths;
+    let [metadata, outputs, pending_outputs, fault, language, path] = *lengths;
     let output = |n: usize| Output {
         name: RelPath::new(noise(n as u64, 200)),
         hash: Hash::of(&n.to_le_bytes()),
         at: Some(RelPath::new(noise(7, path))),
     };
     let metadata = [("note".to_owned(), noise(1, metadata).into())].into_iter().collect();
-    let making = RequestRecord { metadata, outputs: Format::ALL.to_vec(), ..RequestRecord::default() };
+    let request_record = RequestRecord { metadata, outputs: Format::ALL.to_vec(), ..RequestRecord::default() };
     Job {
-        making: Some(Box::new(making)),
+        request_record: Some(Box::new(request_record)),
         outputs: (0..outputs).map(output).collect(),
-        placing: (0..placing).map(|n| Hash::of(&[n as u8])).collect(),
+        pending_outputs: (0..pending_outputs).map(|n| Hash::of(&[n as u8])).collect(),
         fault: Some(Fault { words: noise(2, fault), ..Fault::new(FaultKind::Broken, "", NOW) }),
         language: Some(noise(3, language)),
         ..job.clone()

@@ -2,7 +2,7 @@
 //! and both count and find what a plain search of all jobs gives.
 
 use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit};
-use crate::support::jobs::{at, fault, key, next, order, service, stamp, transcription};
+use crate::support::jobs::{at, fault, key, next, purchase_key, service, stamp, transcription};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use scribed::domain::budget::{BudgetLimit, Period};
@@ -41,13 +41,13 @@ enum Act {
         minutes: u64,
         day: i64,
     },
-    Twin {
-        order: u64,
+    Duplicate {
+        purchase_key: u64,
         job: u64,
     },
     Sight {
-        order: u64,
-        round: u32,
+        purchase_key: u64,
+        purchase_number: u32,
     },
     Hasten {
         transcription: u64,
@@ -80,7 +80,7 @@ enum What {
     Fail,
     Follow,
     Adopt,
-    Anew,
+    NewPurchase,
     NotAccepted,
 }
 
@@ -101,7 +101,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         What::Fail,
         What::Follow,
         What::Adopt,
-        What::Anew,
+        What::NewPurchase,
         What::NotAccepted,
     ]);
     let act = prop_oneof![
@@ -112,8 +112,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         }),
         1 => (0..64usize, 1..90i64).prop_map(|(which, seconds)| Act::Renew { which, seconds }),
         3 => (0..64usize, 1..20u64, 0..2i64).prop_map(|(which, minutes, day)| Act::Reserve { which, minutes, day }),
-        2 => (0..3u64, 1..6u64).prop_map(|(order, job)| Act::Twin { order, job }),
-        1 => (0..3u64, 0..3u32).prop_map(|(order, round)| Act::Sight { order, round }),
+        2 => (0..3u64, 1..6u64).prop_map(|(purchase_key, job)| Act::Duplicate { purchase_key, job }),
+        1 => (0..3u64, 0..3u32).prop_map(|(purchase_key, purchase_number)| Act::Sight { purchase_key, purchase_number }),
         2 => (0..3u64).prop_map(|transcription| Act::Hasten { transcription }),
         2 => (1..6u64).prop_map(|job| Act::Revive { job }),
         2 => (1..6u64, any::<bool>()).prop_map(|(job, pays)| Act::Overrule { job, pays }),
@@ -133,11 +133,14 @@ impl What {
             Self::Grew => JobEvent::Grew { stamp: stamp(9) },
             Self::Skip => JobEvent::Skipped { why: Skip::NotAFile },
             Self::Fail => JobEvent::Failed { fault: fault(FaultKind::Dead { code: 500 }, "dead") },
-            Self::Follow => JobEvent::Followed { order: order(n), owner: JobId(1) },
-            Self::Adopt => {
-                JobEvent::Adopted { order: order(n), transcription: transcription(n), round: 1, origin: None }
-            }
-            Self::Anew => JobEvent::Anew,
+            Self::Follow => JobEvent::Followed { purchase_key: purchase_key(n), owner: JobId(1) },
+            Self::Adopt => JobEvent::Adopted {
+                purchase_key: purchase_key(n),
+                transcription: transcription(n),
+                purchase_number: 1,
+                origin: None,
+            },
+            Self::NewPurchase => JobEvent::NewPurchase,
             Self::NotAccepted => JobEvent::NotAccepted,
         })
     }
@@ -192,16 +195,18 @@ impl Side {
                 }
                 None => String::new(),
             },
-            Act::Twin { order: n, job } => format!("{:?}", self.case.claim_purchase(&order(*n), JobId(*job)).await),
-            Act::Sight { order: n, round } => {
+            Act::Duplicate { purchase_key: n, job } => {
+                format!("{:?}", self.case.claim_purchase(&purchase_key(*n), JobId(*job)).await)
+            }
+            Act::Sight { purchase_key: n, purchase_number } => {
                 let bought = KnownPurchase {
                     transcription: transcription(*n),
-                    round: *round,
+                    purchase_number: *purchase_number,
                     by: None,
                     origin: None,
                     sighted: None,
                 };
-                format!("{:?}", self.case.record_found(&order(*n), &bought).await)
+                format!("{:?}", self.case.record_found(&purchase_key(*n), &bought).await)
             }
             Act::Hasten { transcription: n } => format!("{:?}", self.case.poll_now(&transcription(*n), now).await),
             Act::Overrule { job, pays } => match self.case.job(JobId(*job)).await.unwrap() {

@@ -32,7 +32,7 @@ fn expected(kind: StageKind) -> Job {
             let mut throttled = fault(FaultKind::Throttled { retry_after_ms: Some(1500) }, "429: slow down");
             throttled.request_id = Some("G-1".into());
             job = job.deferred(Some(at(65)), Some(throttled));
-            job.round = 2;
+            job.purchase_number = 2;
         }
         StageKind::Written => job.outputs = outputs(),
         _ => {}
@@ -79,7 +79,7 @@ fn a_purchase_of_format_1() {
         bought,
         KnownPurchase {
             transcription: crate::support::jobs::transcription(5),
-            round: 3,
+            purchase_number: 3,
             by: None,
             origin: None,
             sighted: None

@@ -39,7 +39,7 @@ pub fn service() -> ServiceName {
 }
 
 /// Returns the purchase key of the n-th content.
-pub fn order(n: u64) -> PurchaseKey {
+pub fn purchase_key(n: u64) -> PurchaseKey {
     let content = Hash::of(format!("content {n}").as_bytes());
     PurchaseKey { service: service(), content, params: Hash::of(b"parameters") }
 }
@@ -57,7 +57,7 @@ pub fn fault(kind: FaultKind, words: &str) -> Fault {
 
 pub fn uploaded(n: u64) -> JobEvent {
     JobEvent::Uploaded {
-        order: order(n),
+        purchase_key: purchase_key(n),
         audio: AUDIO,
         upload: AudioAt::Upload(UploadedAudio { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
         sent: None,
@@ -65,7 +65,7 @@ pub fn uploaded(n: u64) -> JobEvent {
 }
 
 pub fn intended(job: &Job, n: u64) -> JobEvent {
-    let token = Token::new(&order(n), job.key.tag(), job.round);
+    let token = Token::new(&purchase_key(n), job.key.tag(), job.purchase_number);
     let intent = Intent { token, origin: ORIGIN.into(), key: "k3y".into(), service_date: Some(at(-1)), sent_at: START };
     JobEvent::Intended { intent }
 }
@@ -83,7 +83,7 @@ pub fn outputs() -> Vec<Output> {
 pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
     Some(match job.stage.kind() {
         StageKind::Found => JobEvent::Settled,
-        StageKind::Settled => JobEvent::Probed { params: Hash::of(b"parameters"), content: None, making: None },
+        StageKind::Settled => JobEvent::Probed { params: Hash::of(b"parameters"), content: None, request_record: None },
         StageKind::Probed => uploaded(n),
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),
@@ -113,7 +113,7 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
                 JobEvent::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
             }
             (StageKind::Following, StageKind::Probed) => {
-                JobEvent::Followed { order: order(n), owner: scribed::domain::names::JobId(1) }
+                JobEvent::Followed { purchase_key: purchase_key(n), owner: scribed::domain::names::JobId(1) }
             }
             _ => next(&job, n).unwrap(),
         };

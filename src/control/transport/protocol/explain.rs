@@ -22,7 +22,8 @@ pub struct KnownName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     pub path: MediaAddress,
-    pub verdict: PathRole,
+    #[serde(rename = "verdict")]
+    pub role: PathRole,
     /// The reason for the role, or a remark in addition to the job; empty if the job says everything.
     pub words: String,
     /// What happens next; empty if the job says it.

@@ -19,7 +19,7 @@ pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
 pub use forget::{ForgetPiece, ForgetQuery, Forgettable};
 pub use job_view::{JobPage, Origin, Shown};
 pub use render::{AcceptQuery, AcceptedAnswer, RenderPiece, RenderQuery};
-pub use request::{ControlRequest, JobSelector, MAX_LOOKUP_NAMES, Selection, UrlOrder};
+pub use request::{AddUrlRequest, ControlRequest, JobSelector, MAX_LOOKUP_NAMES, Selection};
 pub use status::{
     AwaySourceStatus, CallbackCounts, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus, RemovedSource, ScanStatus,
     ServiceStatus, Waiting, WindowStatus,

@@ -50,7 +50,8 @@ pub enum ControlRequest {
     /// Returns whether each of these was bought already. Answered by [`super::ControlAnswer::Bought`].
     Bought {
         /// The purchase keys; at most [`MAX_LOOKUP_NAMES`].
-        orders: Vec<PurchaseKey>,
+        #[serde(rename = "orders")]
+        purchase_keys: Vec<PurchaseKey>,
     },
     /// Adds a file, whatever the patterns of its source say. Answered by [`super::ControlAnswer::Added`].
     Add {
@@ -58,7 +59,7 @@ pub enum ControlRequest {
         path: MediaAddress,
     },
     /// Adds an address that the service fetches. Answered by [`super::ControlAnswer::Added`].
-    AddUrl(UrlOrder),
+    AddUrl(AddUrlRequest),
     /// Continues a job now. Answered by [`super::ControlAnswer::Retried`].
     Retry {
         job: JobSelector,
@@ -109,7 +110,7 @@ pub enum ControlRequest {
 
 /// The request to add an address that the service fetches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UrlOrder {
+pub struct AddUrlRequest {
     /// The address of the recording.
     pub url: RemoteUrl,
     /// The source for the job; `None` means the only one with a folder.

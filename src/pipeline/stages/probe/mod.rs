@@ -64,20 +64,20 @@ pub async fn run(
         return Ok(outcome);
     }
     let found = found.map_err(|error| {
-        Fault::new(FaultKind::Unreadable, format!("cannot read the file: {}", medium.said(&error)), now)
+        Fault::new(FaultKind::Unreadable, format!("cannot read the file: {}", medium.describe_error(&error)), now)
     })?;
     let content = unread.or(found.content(now)?);
     let (params, record) = match build_request(params, mount, clock, job, content, &beside).await? {
         Ok(built) => built,
         Err(outcome) => return Ok(outcome),
     };
-    let order = content.map(|content| PurchaseKey { service: identity.service.clone(), content, params });
+    let purchase_key = content.map(|content| PurchaseKey { service: identity.service.clone(), content, params });
     if let Some(outcome) =
-        skip_subtitled(store, identity, mount, job, order.as_ref(), (subtitles, has_tracks), now).await?
+        skip_subtitled(store, identity, mount, job, purchase_key.as_ref(), (subtitles, has_tracks), now).await?
     {
         return Ok(outcome);
     }
-    Ok(StageOutcome::Step(JobEvent::Probed { params, content, making: record }))
+    Ok(StageOutcome::Step(JobEvent::Probed { params, content, request_record: record }))
 }
 
 /// Returns the outcome for a file that is not what was settled, or that is empty. Remote audio cannot be looked at
@@ -171,7 +171,7 @@ async fn skip_subtitled(
     identity: &Identity,
     mount: &Arc<Mount>,
     job: &Job,
-    order: Option<&PurchaseKey>,
+    purchase_key: Option<&PurchaseKey>,
     (subtitles, has_tracks): (Option<FoundSubtitles>, bool),
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
@@ -185,8 +185,8 @@ async fn skip_subtitled(
         let until = now.saturating_add(now.duration_since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
-    if let Some(order) = order
-        && known_purchase(store, order, identity, now).await?.is_some()
+    if let Some(purchase_key) = purchase_key
+        && known_purchase(store, purchase_key, identity, now).await?.is_some()
     {
         return Ok(None); // the result costs nothing, and the subtitles may be ours: the write compares them
     }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn any_difference_starts_the_quiet_time_anew() {
+    fn any_difference_starts_the_quiet_time_again() {
         let now = stamp(6, 0);
         let outcome = decide_settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, at(90_000));
         assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: now }, Timestamp(100_000)));

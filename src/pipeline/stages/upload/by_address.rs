@@ -23,14 +23,14 @@ pub async fn run(
     (params, content): (Hash, Hash),
     reserving: impl Future<Output = Result<Option<Deferral>, Fault>>,
 ) -> Result<StageOutcome, Fault> {
-    let order = PurchaseKey { service: identity.service.clone(), content, params };
-    if let Some(outcome) = reuse_purchase(store, &order, job, identity, clock.now()).await? {
+    let purchase_key = PurchaseKey { service: identity.service.clone(), content, params };
+    if let Some(outcome) = reuse_purchase(store, &purchase_key, job, identity, clock.now()).await? {
         return Ok(outcome);
     }
     if let Some(Deferral { until, fault }) = reserving.await? {
         return Ok(StageOutcome::Rest(until, fault));
     }
-    // The service tells the length when it has heard the audio.
+    // The service tells the length when it has read the audio.
     let (audio, upload) = (AudioAmount::default(), AudioAt::Remote { remote_since: clock.now() });
-    Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio, upload, sent: None }))
+    Ok(StageOutcome::Step(JobEvent::Uploaded { purchase_key, audio, upload, sent: None }))
 }

@@ -48,8 +48,8 @@ pub async fn run(
     if let Some(content) = content {
         // The recording may have been bought at another service than its source has today.
         let made = job.made_from.clone().filter(|made| made.content == content);
-        let order = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
-        if let Some(outcome) = reuse_purchase(store, &order, job, client.identity(), clock.now()).await? {
+        let purchase_key = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
+        if let Some(outcome) = reuse_purchase(store, &purchase_key, job, client.identity(), clock.now()).await? {
             return Ok(outcome);
         }
         // A recorder that stalls must not buy a transcription at each stall.
@@ -66,9 +66,15 @@ pub async fn run(
     if pick.is_none()
         && let Some(content) = medium.unread(&before)
     {
-        // The service tells the length when it has heard the audio.
-        let (order, upload) = (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
-        return Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: AudioAmount::default(), upload, sent: None }));
+        // The service tells the length when it has read the audio.
+        let (purchase_key, upload) =
+            (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
+        return Ok(StageOutcome::Step(JobEvent::Uploaded {
+            purchase_key,
+            audio: AudioAmount::default(),
+            upload,
+            sent: None,
+        }));
     }
     if job.is_remote() {
         return Err(nothing_to_send(clock.now()));
@@ -116,10 +122,10 @@ pub async fn run(
     if content.is_some_and(|known| known != hash) {
         return restart(mount, clock, job, before).await; // the same stamp, but other bytes: somebody has set the times
     }
-    let order = PurchaseKey { service, content: hash, params };
+    let purchase_key = PurchaseKey { service, content: hash, params };
     let origin = Some(client.identity().origin.clone());
     let upload = AudioAt::Upload(UploadedAudio { id: answer.upload, at: clock.now(), origin });
-    Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: answer.audio, upload, sent }))
+    Ok(StageOutcome::Step(JobEvent::Uploaded { purchase_key, audio: answer.audio, upload, sent }))
 }
 
 fn nothing_to_send(now: Timestamp) -> Fault {

@@ -18,9 +18,10 @@ use std::sync::{Mutex, PoisonError};
 pub fn access(mount: &Mount, job: &Job) -> Option<Access> {
     let set = &mount.source().output_files;
     let of_recording = match recording(mount.source(), job) {
-        Recording::File(path) => {
-            Some(access_or_kept(&path, job.making.as_ref().and_then(|making| making.access.clone())))
-        }
+        Recording::File(path) => Some(access_or_kept(
+            &path,
+            job.request_record.as_ref().and_then(|request_record| request_record.access.clone()),
+        )),
         Recording::Object(_) | Recording::Remote(_) => None,
     };
     with_settings(of_recording, set)

@@ -2,7 +2,6 @@
 
 mod access;
 mod bucket_output;
-pub(crate) mod in_flight;
 mod own_outputs;
 mod publish;
 mod relocation;
@@ -10,6 +9,7 @@ mod render;
 pub(crate) mod rerender;
 pub(crate) mod restore;
 mod review;
+pub(crate) mod write_guard;
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -28,13 +28,13 @@ use crate::output::render_result::OutputKind;
 use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
-use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
 use crate::pipeline::stages::write::own_outputs::{names_of_others, output_folder, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
 use crate::pipeline::stages::write::rerender::{JobSettings, rendered_now};
 use crate::pipeline::stages::write::review::review_result;
+use crate::pipeline::stages::write::write_guard::{WriteGuard, Writing};
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::with_folders;
 use crate::store::contract::{Hold, Lease, Store, StoreError};
@@ -64,7 +64,7 @@ pub async fn run(
     mount: &Arc<Mount>,
     lease: &Lease,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
 ) -> Result<StageOutcome, StageStop> {
     let now = context.clock.now();
@@ -89,34 +89,34 @@ pub async fn run(
     let mut placed = own_outputs(context.store, mount, job, now).await?;
     // No result is written over what a person accepted.
     placed.retain(|(_, hash)| job.accepted.as_ref().is_none_or(|accepted| accepted.hash != *hash));
-    let review = review_result(context, mount, job, order, transcription).await;
+    let review = review_result(context, mount, job, purchase_key, transcription).await;
     let reviewed = Job { review: review.clone(), ..job.clone() };
     let Some(Rendered { mut wanted, kinds, language, parts, unread }) =
-        render_kept_result(context, mount.source(), &reviewed, order, transcription, now).await?
+        render_kept_result(context, mount.source(), &reviewed, purchase_key, transcription, now).await?
     else {
         // The result can be read at the service once more.
         return Ok(StageOutcome::Step(JobEvent::ResultLost));
     };
-    let is_anothers = was_bought_by_another(context.store, job, order).await.map_err(StageStop::Store)?;
+    let is_anothers = was_bought_by_another(context.store, job, purchase_key).await.map_err(StageStop::Store)?;
     if let Some(at) = text.and_then(|text| place_of_text(text, &kinds, &wanted)) {
         wanted.remove(at);
     }
     // A job that has just bought its result has no outputs elsewhere.
     let relocation = match is_anothers || !job.outputs.is_empty() {
-        true => Some(relocation(context.store, mount, job, order).await.map_err(StageStop::Store)?),
+        true => Some(relocation(context.store, mount, job, purchase_key).await.map_err(StageStop::Store)?),
         false => None,
     };
     if is_anothers && let Some(others) = foreign_subtitles(context.store, mount, job, now).await? {
         let known = relocation.iter().flat_map(|relocation| &relocation.known).map(|(_, hash)| *hash);
         let hashes =
-            wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
+            wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.pending_outputs.iter().copied()).chain(known);
         if !others.all_are(mount, &hashes.collect()).await {
             return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled }));
         }
     }
-    let placing = record_hashes(context.store, lease, stored, &wanted).await?;
+    let pending_outputs = record_hashes(context.store, lease, stored, &wanted).await?;
     let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
-    let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
+    let ours = OwnOutputs { published: placed, pending: pending_outputs, relocation, of_others };
     let own = ours.published.clone();
     let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;
     outputs.extend(text.map(|text| text.output.clone()));
@@ -219,7 +219,7 @@ async fn publish(
 }
 
 /// Most hashes that are remembered. Few are needed, since each release renders in one way.
-const LONGEST_PLACING: usize = 64;
+const MAX_PENDING_OUTPUTS: usize = 64;
 
 /// Commits the hashes of the outputs before they are published: whoever finds the files after a crash knows them as
 /// ours.
@@ -229,22 +229,22 @@ async fn record_hashes<N>(
     job: &Job,
     wanted: &[PendingOutput<N>],
 ) -> Result<Vec<Hash>, StageStop> {
-    let mut placing = job.placing.clone();
+    let mut pending_outputs = job.pending_outputs.clone();
     let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes));
-    placing.extend(hashes.filter(|hash| !job.placing.contains(hash)));
-    if placing.len() > job.placing.len() {
-        placing.drain(..placing.len().saturating_sub(LONGEST_PLACING));
-        let job = Job { placing: placing.clone(), ..job.clone() };
+    pending_outputs.extend(hashes.filter(|hash| !job.pending_outputs.contains(hash)));
+    if pending_outputs.len() > job.pending_outputs.len() {
+        pending_outputs.drain(..pending_outputs.len().saturating_sub(MAX_PENDING_OUTPUTS));
+        let job = Job { pending_outputs: pending_outputs.clone(), ..job.clone() };
         crash_points::point(Point::Announcing);
         store.commit(lease, &job, Hold::Keep).await.map_err(StageStop::Store)?;
         crash_points::point(Point::Announced);
     }
-    Ok(placing)
+    Ok(pending_outputs)
 }
 
 /// Whether another job, or an earlier queue, has bought the result. Then it costs nothing now, and `existing` decides
 /// whether it is written. What a job has paid for itself is written in every case.
-async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
-    let Some(bought) = store.purchase(order).await? else { return Ok(false) };
+async fn was_bought_by_another(store: &dyn Store, job: &Job, purchase_key: &PurchaseKey) -> Result<bool, StoreError> {
+    let Some(bought) = store.purchase(purchase_key).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }

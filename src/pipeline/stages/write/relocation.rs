@@ -13,9 +13,9 @@ pub async fn relocation(
     store: &dyn Store,
     mount: &Mount,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
 ) -> Result<Relocation, StoreError> {
-    let first = match store.purchase(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
+    let first = match store.purchase(purchase_key).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
         Some(by) => store.job(by).await?,
         None => None,
     };
@@ -24,6 +24,6 @@ pub async fn relocation(
         outputs.into_iter().filter_map(|output| Some((ending_of(&output.file_name())?.to_owned(), output.hash)));
     let medium = MediaFile::of(mount, job);
     let (folder, recording) = (medium.folder(), medium.name());
-    let is_first = job.outputs.is_empty() && job.placing.is_empty();
+    let is_first = job.outputs.is_empty() && job.pending_outputs.is_empty();
     Ok(Relocation { recording, folder, known: known.collect(), is_first })
 }

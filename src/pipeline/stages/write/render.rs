@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 /// Returns the formats of a job's outputs.
 pub fn output_formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
-    job.making.as_ref().map_or(&source.outputs, |making| &making.outputs)
+    job.request_record.as_ref().map_or(&source.outputs, |request_record| &request_record.outputs)
 }
 
 /// What is made of a kept result.
@@ -48,7 +48,7 @@ pub struct Rendered<N> {
     pub wanted: Vec<PendingOutput<N>>,
     /// What each of them is, in the same order.
     pub kinds: Vec<OutputKind>,
-    /// The language that was heard most.
+    /// The predominant language.
     pub language: Option<String>,
     /// What was requested, and what became of each part of it.
     pub parts: Vec<RequestedPart>,
@@ -61,16 +61,17 @@ pub async fn render_kept_result(
     context: &WriteContext<'_>,
     source: &Arc<Source>,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Option<Rendered<impl Names + use<>>>, Fault> {
     let (results, params, source) = (Arc::clone(context.results), Arc::clone(context.params), Arc::clone(source));
-    let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
+    let (job, purchase_key, transcription) = (job.clone(), purchase_key.clone(), transcription.clone());
     blocking(move || match open_result(&results, &transcription) {
         Ok(raw) => {
             let accepted = accepted_text(&params, &job, &transcription, now)?;
-            let rendered = render_outputs(raw, accepted.as_ref(), &params, &source, &job, &order, &transcription, now)?;
+            let rendered =
+                render_outputs(raw, accepted.as_ref(), &params, &source, &job, &purchase_key, &transcription, now)?;
             Ok(Some(verbatim(rendered, accepted)))
         }
         Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
@@ -86,7 +87,7 @@ fn render_outputs(
     params: &ParamFiles,
     source: &Source,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
@@ -100,12 +101,12 @@ fn render_outputs(
     };
     let made_by = Provenance {
         transcript: is_unreviewed.then_some(DISCLAIMER),
-        ..provenance(&record, job, order, transcription)
+        ..provenance(&record, job, purchase_key, transcription)
     };
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
-    let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
+    let parts = requested_parts(&raw, params, purchase_key, echo.as_ref(), spoken.has_recognition_metadata);
+    let sent = params.order(&purchase_key.params).map(|(sent, _)| Value::Object(sent)).ok();
     let path = outputs_beside(source, job);
     let path = path.full();
     let production =
@@ -115,7 +116,7 @@ fn render_outputs(
         speech: spoken.transcription.unwrap_or_default(),
         formats: output_formats(source, job),
         captions: &source.captions,
-        requested: requested(params, order, job),
+        requested: requested(params, purchase_key, job),
         // Where the caption settings have changed since the request, the service's subtitles have another layout.
         ignores_sent_subtitles: own_captions(job).is_some() && accepted.is_none(),
         made_by,
@@ -169,10 +170,10 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
 
 /// Returns what the request asked of subtitles; it goes before the source's caption rules. If the setting has changed
 /// since, the outputs follow the changed one.
-fn requested(params: &ParamFiles, order: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
+fn requested(params: &ParamFiles, purchase_key: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
     let config = match own_captions(job) {
         Some(own) => Value::Object(own.clone()),
-        None => params.load(&order.params).ok()?.get("subtitles_config")?.clone(),
+        None => params.load(&purchase_key.params).ok()?.get("subtitles_config")?.clone(),
     };
     serde_json::from_value(config).ok()
 }
@@ -232,12 +233,12 @@ fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> 
 
 /// Returns the caption settings that the outputs are made with, if they are not those that were requested.
 fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
-    job.making.as_ref()?.captions.as_ref()
+    job.request_record.as_ref()?.captions.as_ref()
 }
 
 /// Returns the request as it was stored before it was sent; if that is lost, the service's echo of it.
-pub(super) fn request_of(params: &ParamFiles, order: &PurchaseKey, echo: Option<&Value>) -> Params {
-    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
+pub(super) fn request_of(params: &ParamFiles, purchase_key: &PurchaseKey, echo: Option<&Value>) -> Params {
+    let sent = params.order(&purchase_key.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
     sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default())
 }
 
@@ -246,11 +247,11 @@ pub(super) fn request_of(params: &ParamFiles, order: &PurchaseKey, echo: Option<
 fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     echo: Option<&Value>,
     tells_of_recognition: bool,
 ) -> Vec<RequestedPart> {
-    let request = request_of(params, order, echo);
+    let request = request_of(params, purchase_key, echo);
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
@@ -269,16 +270,16 @@ fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
 fn provenance(
     record: &Record<Spoken, BoundedValue>,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
 ) -> Provenance {
     Provenance {
-        service: order.service.to_string(),
+        service: purchase_key.service.to_string(),
         transcription_id: transcription.to_string(),
         request_id: record.request_id.clone(),
         source_name: job.key.source.to_string(),
         source_path: template_vars::path_of(job),
-        content_hash: order.content.to_string(),
+        content_hash: purchase_key.content.to_string(),
         created: record.created_at.clone().unwrap_or_default(),
         program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
         review: job.review.as_deref().map(Review::as_json),
@@ -310,8 +311,9 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
-        let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing = |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &order(params), echo, false));
+        let purchase_key = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let missing =
+            |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &purchase_key(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -331,12 +333,12 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let files = ParamFiles::new(state.path());
         let params = files.keep(b"{}").unwrap();
-        let order = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let purchase_key = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
         let missing_in = |result: &str| {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, names(&requested_parts(&raw, &files, &order, None, tells)))
+            (tells, names(&requested_parts(&raw, &files, &purchase_key, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {

@@ -9,9 +9,9 @@ use crate::output::group_fsync::Syncs;
 use crate::output::naming::CANDIDATES;
 use crate::output::publish::{Names, OwnOutputs, PendingOutput};
 use crate::output::render_result::OutputKind;
-use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::pipeline::stages::write::render::render_kept_result;
+use crate::pipeline::stages::write::write_guard::Writing;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
@@ -70,15 +70,16 @@ pub async fn restore(
     job: &Job,
     missing: &[Output],
 ) -> Result<(), NotRestored> {
-    let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
+    let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
     let (now, source) = (context.clock.now(), mount.source());
     let at = output_folder(source, job);
     if let Some(output) = missing.iter().find(|output| output.at != at) {
         return Err(NotRestored::Elsewhere(output.display_name()));
     }
     let guard = context.writing.begin(job.id).ok_or(NotRestored::Moving)?;
-    let rendered =
-        render_kept_result(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
+    let rendered = render_kept_result(context, source, job, purchase_key, transcription, now)
+        .await?
+        .ok_or(NotRestored::NoResult)?;
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
     let mut made: Vec<_> = rendered.kinds.into_iter().zip(rendered.wanted).map(Some).collect();
     for (output, made) in missing.iter().zip(assign(missing, &mut made)) {

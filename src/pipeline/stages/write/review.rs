@@ -16,7 +16,7 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::render::request_of;
-use crate::review::{Heard, ReviewRules, TimeSpan, review};
+use crate::review::{ReviewInput, ReviewRules, TimeSpan, review};
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -37,7 +37,7 @@ pub(super) async fn review_result(
     context: &WriteContext<'_>,
     mount: &Mount,
     job: &Job,
-    order: &PurchaseKey,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
 ) -> Option<Box<Review>> {
     let rules = mount.source().review;
@@ -47,7 +47,7 @@ pub(super) async fn review_result(
     let kept = KeptResult {
         results: Arc::clone(context.results),
         params: Arc::clone(context.params),
-        order: order.clone(),
+        purchase_key: purchase_key.clone(),
         transcription: transcription.clone(),
         own: job.sent.clone(),
     };
@@ -63,11 +63,11 @@ pub(super) async fn review_result(
     };
     // Only now is the result read whole: it may be large, and many jobs may have waited for their turn to listen.
     let checked = move || {
-        let Said { speech, requested } = kept.said()?;
+        let CheckedTranscript { speech, requested } = kept.transcript()?;
         let spans = found.as_ref().ok().map(|found| later(found, begin));
         // What was decoded is known better than what a service or a header says.
         let end = found.as_ref().map_or(length, |found| found.seconds) + begin;
-        let heard = Heard {
+        let heard = ReviewInput {
             transcript: speech.transcript(),
             requested: &requested,
             length: Some(end).filter(|end| *end > begin),
@@ -93,7 +93,7 @@ async fn unless_it_panics<T: Send + 'static>(job: &Job, work: impl FnOnce() -> T
 struct KeptResult {
     results: Arc<Results>,
     params: Arc<ParamFiles>,
-    order: PurchaseKey,
+    purchase_key: PurchaseKey,
     transcription: TranscriptionId,
     /// What the job itself sent: nothing if it uses what another job bought.
     own: Option<SentAudio>,
@@ -108,7 +108,7 @@ struct SentSound {
 }
 
 /// What is checked.
-struct Said {
+struct CheckedTranscript {
     /// With the times of the recording.
     speech: ReadTranscript,
     /// The languages of the request.
@@ -135,15 +135,16 @@ impl KeptResult {
     }
 
     fn ordered_channels(&self) -> Option<Vec<u32>> {
-        let (_, selection) = self.params.order(&self.order.params).ok()?;
+        let (_, selection) = self.params.order(&self.purchase_key.params).ok()?;
         Some(selection?.channels()?.numbers().to_vec())
     }
 
-    fn said(&self) -> Option<Said> {
+    fn transcript(&self) -> Option<CheckedTranscript> {
         let (_, record) = shift_to_recording(Cow::Owned(self.open()?), self.own_part()).ok()?;
-        let requested = request_of(&self.params, &self.order, record.request_params.as_ref()).languages().to_vec();
+        let requested =
+            request_of(&self.params, &self.purchase_key, record.request_params.as_ref()).languages().to_vec();
         let speech = record.result.unwrap_or_default().transcription.unwrap_or_default();
-        Some(Said { speech, requested })
+        Some(CheckedTranscript { speech, requested })
     }
 }
 

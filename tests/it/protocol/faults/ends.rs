@@ -75,7 +75,7 @@ fn dead(name: &str, change: Change) -> Row {
 }
 
 #[test]
-fn a_dead_transcription_is_bought_anew_or_fails() {
+fn a_dead_transcription_is_bought_again_or_fails() {
     fn error(answer: &mut Value, code: Value) {
         word(answer, "error");
         answer["error_code"] = code;

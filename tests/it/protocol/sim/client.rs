@@ -252,7 +252,9 @@ fn answer(record: &Record) -> Vec<u8> {
 fn short(token: &str) -> String {
     let parts: Vec<&str> = token.split('.').collect();
     match parts.as_slice() {
-        [_, content, params, job, round] => format!("{}.{}.{}.{round}", &content[..6], &params[..4], &job[..6]),
+        [_, content, params, job, purchase_number] => {
+            format!("{}.{}.{}.{purchase_number}", &content[..6], &params[..4], &job[..6])
+        }
         _ => token.to_owned(),
     }
 }

@@ -175,8 +175,9 @@ impl Claims for SimStore {
         if result.is_ok() {
             let words = job.fault.as_ref().map(|fault| fault.words.as_str()).unwrap_or_default();
             let id = job.stage.transcription().map(ToString::to_string).unwrap_or_default();
-            let (kind, round) = (job.stage.kind().name(), job.round);
-            self.world.trace(format!("[{}] {} {} {kind} r{round} {id} {words}", self.life, job.id, job.key.path));
+            let (kind, purchase_number) = (job.stage.kind().name(), job.purchase_number);
+            self.world
+                .trace(format!("[{}] {} {} {kind} r{purchase_number} {id} {words}", self.life, job.id, job.key.path));
             if must_be_kept(job) && !id.is_empty() {
                 self.world.service.ledger().known.insert(id);
             }
@@ -217,30 +218,34 @@ impl Claims for SimStore {
 
 #[async_trait::async_trait]
 impl Purchases for SimStore {
-    async fn claim_purchase(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
+    async fn claim_purchase(&self, purchase_key: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
         self.point("twin").await;
-        self.inner.claim_purchase(order, job).await
+        self.inner.claim_purchase(purchase_key, job).await
     }
 
     async fn may_have_duplicate(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
         self.inner.may_have_duplicate(size, job).await
     }
 
-    async fn purchase(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
-        self.inner.purchase(order).await
+    async fn purchase(&self, purchase_key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        self.inner.purchase(purchase_key).await
     }
 
     async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
         self.inner.has_charge(transcription).await
     }
 
-    async fn record_found(&self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
+    async fn record_found(&self, purchase_key: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
         self.point("sight").await;
-        self.inner.record_found(order, bought).await
+        self.inner.record_found(purchase_key, bought).await
     }
 
-    async fn forget_purchase(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
-        self.inner.forget_purchase(order, transcription).await
+    async fn forget_purchase(
+        &self,
+        purchase_key: &PurchaseKey,
+        transcription: &TranscriptionId,
+    ) -> Result<(), StoreError> {
+        self.inner.forget_purchase(purchase_key, transcription).await
     }
 
     async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {

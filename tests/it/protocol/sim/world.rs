@@ -157,7 +157,8 @@ impl World {
     pub fn lost(&self) -> Vec<String> {
         let state = self.state();
         let rows = state.disk.contents().jobs;
-        let same = |a: &Job, b: &Job| (&a.stage, a.round, &a.outputs) == (&b.stage, b.round, &b.outputs);
+        let same =
+            |a: &Job, b: &Job| (&a.stage, a.purchase_number, &a.outputs) == (&b.stage, b.purchase_number, &b.outputs);
         let is_lost = |id: &JobId, versions: &[Job]| {
             let acknowledged = versions.first().is_some_and(must_be_kept);
             acknowledged && !rows.get(id).is_some_and(|row| versions.iter().any(|version| same(version, row)))

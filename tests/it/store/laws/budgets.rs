@@ -14,11 +14,11 @@ pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Bud
 /// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
 pub(super) async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
     let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE), is_uncounted: false });
-    let bought = KnownPurchase { transcription: transcription(1), round: 0, by: None, origin: None, sighted };
+    let bought = KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted };
     let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
     let of_source = BudgetLimit { source: Some(key(1).source), ..of_all[1].clone() };
     for _ in 0..2 {
-        case.record_found(&order(1), &bought).await.unwrap();
+        case.record_found(&purchase_key(1), &bought).await.unwrap();
         assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0]);
         assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [0]);
         case.flush().await.unwrap();
@@ -26,7 +26,12 @@ pub(super) async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) 
     }
     case.standing_at(1, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted {
+        purchase_key: purchase_key(1),
+        transcription: transcription(1),
+        purchase_number: 0,
+        origin: None,
+    };
     case.commit(&held.lease, &held.job.apply(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
     for _ in 0..2 {
         assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0], "once");
@@ -44,7 +49,7 @@ pub fn charge(minutes: u64, now: Timestamp) -> Charge {
         service_date: None,
         at: now,
         run: now,
-        round: 0,
+        purchase_number: 0,
         service: service(),
         template: None,
         state: State::Held,
@@ -209,8 +214,13 @@ async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
 
 pub(super) async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
     let refused = JobEvent::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
-    let followed = JobEvent::Followed { order: order(9), owner: JobId(1) };
-    let adopted = JobEvent::Adopted { order: order(8), transcription: transcription(8), round: 0, origin: None };
+    let followed = JobEvent::Followed { purchase_key: purchase_key(9), owner: JobId(1) };
+    let adopted = JobEvent::Adopted {
+        purchase_key: purchase_key(8),
+        transcription: transcription(8),
+        purchase_number: 0,
+        origin: None,
+    };
     let ends = [
         (StageKind::Probed, JobEvent::Grew { stamp: stamp(3) }, 0),
         (StageKind::Probed, JobEvent::Skipped { why: Skip::Vanished }, 0),
@@ -223,7 +233,7 @@ pub(super) async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
         (StageKind::Submitting, JobEvent::NotAccepted, 5),
         (StageKind::Submitting, JobEvent::PaidAgain, 5),
         (StageKind::Submitting, adopted, 5),
-        (StageKind::Submitted, JobEvent::Anew, 5),
+        (StageKind::Submitted, JobEvent::NewPurchase, 5),
         (StageKind::Submitted, JobEvent::Cancelled, 5),
     ];
     let mut sum = 0;
@@ -296,7 +306,12 @@ pub(super) async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its
     // The third is a copy of the second, which was bought before this queue was begun.
     for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
         let mut held = reserved(case, n, StageKind::Probed).await;
-        let event = JobEvent::Adopted { order: order(of), transcription: transcription(of), round: 0, origin: None };
+        let event = JobEvent::Adopted {
+            purchase_key: purchase_key(of),
+            transcription: transcription(of),
+            purchase_number: 0,
+            origin: None,
+        };
         let job = held.job.apply(event, at(1)).unwrap();
         case.step(&mut held.lease, &job).await;
         let job = job.apply(JobEvent::Fetched { audio: AUDIO }, at(2)).unwrap();

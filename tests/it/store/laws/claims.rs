@@ -238,10 +238,10 @@ pub(super) async fn a_commit_from_an_earlier_round_changes_nothing(case: &mut Ca
     let dead = case.standing_at(1, StageKind::Submitted).await;
     let Claimed { mut lease, job } = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let claimed = lease;
-    let anew = job.clone().apply(JobEvent::Anew, at(1)).unwrap();
-    let again = taken_to(anew.clone(), StageKind::Submitted, 2, at(2));
-    assert_eq!((again.stage.kind(), again.round), (dead.stage.kind(), dead.round + 1));
-    for step in [anew, again] {
+    let renewed = job.clone().apply(JobEvent::NewPurchase, at(1)).unwrap();
+    let again = taken_to(renewed.clone(), StageKind::Submitted, 2, at(2));
+    assert_eq!((again.stage.kind(), again.purchase_number), (dead.stage.kind(), dead.purchase_number + 1));
+    for step in [renewed, again] {
         case.step(&mut lease, &step).await;
     }
     let before = case.seen().await;
@@ -363,7 +363,12 @@ pub(super) async fn two_jobs_may_wait_for_one_transcription(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let second = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted {
+        purchase_key: purchase_key(1),
+        transcription: transcription(1),
+        purchase_number: 0,
+        origin: None,
+    };
     let adopted = held.job.apply(adopted, at(0)).unwrap().deferred(Some(at(600)), None);
     case.commit(&held.lease, &adopted, Hold::Release).await.unwrap();
     let first = case.claim_one(&[StageKind::Submitted], at(0)).await;

@@ -84,13 +84,13 @@ pub(super) async fn a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_kno
     assert_eq!(case.counts().await.unwrap().total(), 1);
     let those = case.jobs_in(JobSubset::Forgotten, None, 9).await.unwrap();
     assert_eq!(those.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
-    assert_eq!(case.purchase(&order(1)).await.unwrap().unwrap().transcription, transcription(1));
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap().unwrap().transcription, transcription(1));
     // Its file is back, just as it was.
     let news = case.new_or_changed(&key(1).source, vec![(key(1).path, job.seen)]).await.unwrap();
     assert_eq!(news.len(), 1);
     assert_eq!(case.admit(&key(1), job.seen, at(10), at(10)).await.unwrap(), Admission::Reopened(job.id));
     let back = case.find(&key(1)).await.unwrap().unwrap();
-    assert_eq!((back.id, back.made_from, back.outputs), (job.id, Some(order(1)), job.outputs));
+    assert_eq!((back.id, back.made_from, back.outputs), (job.id, Some(purchase_key(1)), job.outputs));
 }
 
 pub(super) async fn a_renamed_source_keeps_its_jobs(case: &mut Case) {

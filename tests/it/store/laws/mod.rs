@@ -11,7 +11,7 @@ mod queries;
 pub use budgets::{charge, limit};
 
 use crate::support::jobs::{
-    AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription,
+    AUDIO, at, created, fault, key, next, outputs, purchase_key, service, stamp, taken_to, transcription,
 };
 use scribed::domain::budget::{BudgetLimit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
@@ -175,7 +175,7 @@ pub async fn told(store: &dyn Store) -> Told {
         assert_eq!(store.job(job.id).await.unwrap().as_ref(), Some(job));
         notes.push(store.history(job.id).await.unwrap());
         bought.push(match job.stage.purchase_key() {
-            Some(order) => store.purchase(order).await.unwrap(),
+            Some(purchase_key) => store.purchase(purchase_key).await.unwrap(),
             None => None,
         });
     }
@@ -335,7 +335,7 @@ laws! {
         files_of_one_size_are_alike
         after_a_sighting_everything_is_alike
         what_a_cancelled_job_bought_is_handed_on
-        what_a_twin_has_bought_since_is_not_forgotten_by_a_revival
+        what_a_duplicate_has_bought_since_is_not_forgotten_by_a_revival
         paid_again_an_unknown_create_is_a_new_round_of_its_owner
         paid_again_a_stuck_purchase_is_forgotten
     }

@@ -9,7 +9,7 @@ pub(super) async fn among_many_who_ask_one_buys(case: &mut Case) {
     let askers: Vec<_> = (1..=64)
         .map(|id| {
             let store = Arc::clone(case);
-            tokio::spawn(async move { (id, store.claim_purchase(&order(7), JobId(id)).await.unwrap()) })
+            tokio::spawn(async move { (id, store.claim_purchase(&purchase_key(7), JobId(id)).await.unwrap()) })
         })
         .collect();
     let mut owners = Vec::new();
@@ -23,12 +23,12 @@ pub(super) async fn among_many_who_ask_one_buys(case: &mut Case) {
     assert_eq!(owners.len(), 1);
     assert!(followed.iter().all(|owner| *owner == owners[0]));
     assert_eq!(
-        case.claim_purchase(&order(7), JobId(owners[0])).await.unwrap(),
+        case.claim_purchase(&purchase_key(7), JobId(owners[0])).await.unwrap(),
         DuplicateCheck::Owner,
         "asked again, it still is"
     );
     assert_eq!(
-        case.claim_purchase(&order(8), JobId(65)).await.unwrap(),
+        case.claim_purchase(&purchase_key(8), JobId(65)).await.unwrap(),
         DuplicateCheck::Owner,
         "another order is another matter"
     );
@@ -37,10 +37,10 @@ pub(super) async fn among_many_who_ask_one_buys(case: &mut Case) {
 pub(super) async fn the_owner_is_known_again_from_its_intent_on(case: &mut Case) {
     for (n, kind) in [(1, StageKind::Submitting), (2, StageKind::Submitted)] {
         let id = case.found(n).await;
-        assert_eq!(case.claim_purchase(&order(n), id).await.unwrap(), DuplicateCheck::Owner);
+        assert_eq!(case.claim_purchase(&purchase_key(n), id).await.unwrap(), DuplicateCheck::Owner);
         case.brought(id, kind, n).await;
         case.reopen();
-        assert_eq!(case.claim_purchase(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(id));
+        assert_eq!(case.claim_purchase(&purchase_key(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(id));
     }
 }
 
@@ -49,60 +49,60 @@ pub(super) async fn an_owner_that_ends_or_starts_over_lets_go(case: &mut Case) {
     let events = [failed, JobEvent::Skipped { why: Skip::Vanished }, JobEvent::Grew { stamp: stamp(5) }];
     for (n, event) in (1..).zip(events) {
         let job = case.standing_at(n, StageKind::Probed).await;
-        assert_eq!(case.claim_purchase(&order(n), job.id).await.unwrap(), DuplicateCheck::Owner);
-        assert_eq!(case.claim_purchase(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
+        assert_eq!(case.claim_purchase(&purchase_key(n), job.id).await.unwrap(), DuplicateCheck::Owner);
+        assert_eq!(case.claim_purchase(&purchase_key(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
         let held = case.claim_one(&[StageKind::Probed], at(0)).await;
         let moved = held.job.apply(event, at(1)).unwrap();
         case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
-        assert_eq!(case.claim_purchase(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
+        assert_eq!(case.claim_purchase(&purchase_key(n), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
     }
 }
 
 pub(super) async fn an_owner_that_follows_lets_go(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Probed).await;
-    case.claim_purchase(&order(1), job.id).await.unwrap();
+    case.claim_purchase(&purchase_key(1), job.id).await.unwrap();
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let moved = held.job.apply(JobEvent::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
+    let moved = held.job.apply(JobEvent::Followed { purchase_key: purchase_key(1), owner: JobId(9) }, at(1)).unwrap();
     case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
-    assert_eq!(case.claim_purchase(&order(1), JobId(9)).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.claim_purchase(&purchase_key(1), JobId(9)).await.unwrap(), DuplicateCheck::Owner);
 }
 
 pub(super) async fn a_job_owns_one_order(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Probed).await;
-    assert_eq!(case.claim_purchase(&order(1), job.id).await.unwrap(), DuplicateCheck::Owner);
-    assert_eq!(case.claim_purchase(&order(2), job.id).await.unwrap(), DuplicateCheck::Owner);
-    assert_eq!(case.claim_purchase(&order(1), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
-    assert_eq!(case.claim_purchase(&order(2), JobId(98)).await.unwrap(), DuplicateCheck::Follows(job.id));
+    assert_eq!(case.claim_purchase(&purchase_key(1), job.id).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.claim_purchase(&purchase_key(2), job.id).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.claim_purchase(&purchase_key(1), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.claim_purchase(&purchase_key(2), JobId(98)).await.unwrap(), DuplicateCheck::Follows(job.id));
 }
 
 pub(super) async fn what_was_bought_is_known(case: &mut Case) {
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), None);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), None);
     let id = case.found(1).await;
     let expected = Some(KnownPurchase {
         transcription: transcription(1),
-        round: 0,
+        purchase_number: 0,
         by: Some(id),
         origin: crate::support::jobs::origin(),
         sighted: None,
     });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
-        assert_eq!(case.purchase(&order(1)).await.unwrap(), expected);
+        assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), expected);
         case.reopen();
-        assert_eq!(case.purchase(&order(1)).await.unwrap(), expected);
+        assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), expected);
     }
-    assert_eq!(case.purchase(&order(2)).await.unwrap(), None);
+    assert_eq!(case.purchase(&purchase_key(2)).await.unwrap(), None);
 }
 
 pub(super) async fn a_dead_purchase_is_forgotten_for_the_next_round(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.apply(JobEvent::Anew, at(1)).unwrap();
-    case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), None);
+    let renewed = held.job.apply(JobEvent::NewPurchase, at(1)).unwrap();
+    case.commit(&held.lease, &renewed, Hold::Release).await.unwrap();
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), None);
     assert_eq!(
-        case.claim_purchase(&order(1), JobId(99)).await.unwrap(),
-        DuplicateCheck::Follows(anew.id),
+        case.claim_purchase(&purchase_key(1), JobId(99)).await.unwrap(),
+        DuplicateCheck::Follows(renewed.id),
         "it buys again"
     );
 }
@@ -110,33 +110,39 @@ pub(super) async fn a_dead_purchase_is_forgotten_for_the_next_round(case: &mut C
 pub(super) async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let job = case.brought(JobId(1), StageKind::Failed, 1).await;
-    assert!(case.purchase(&order(1)).await.unwrap().is_some());
+    assert!(case.purchase(&purchase_key(1)).await.unwrap().is_some());
     assert!(case.revive(job.id, at(1)).await.is_done());
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), None);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), None);
     let revived = case.job(job.id).await.unwrap().unwrap();
-    assert_eq!((revived.stage.kind(), revived.round), (StageKind::Probed, 1));
+    assert_eq!((revived.stage.kind(), revived.purchase_number), (StageKind::Probed, 1));
 }
 
 pub(super) async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
-    let later = KnownPurchase { transcription: transcription(2), round: 1, by: None, origin: None, sighted: None };
-    case.record_found(&order(1), &later).await.unwrap();
+    let later =
+        KnownPurchase { transcription: transcription(2), purchase_number: 1, by: None, origin: None, sighted: None };
+    case.record_found(&purchase_key(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.apply(JobEvent::Anew, at(1)).unwrap();
-    case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), Some(later));
+    let renewed = held.job.apply(JobEvent::NewPurchase, at(1)).unwrap();
+    case.commit(&held.lease, &renewed, Hold::Release).await.unwrap();
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), Some(later));
 }
 
 pub(super) async fn the_highest_round_sighted_is_kept(case: &mut Case) {
-    let bought =
-        |n: u64, round| KnownPurchase { transcription: transcription(n), round, by: None, origin: None, sighted: None };
-    for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
-        case.record_found(&order(1), &bought(n, round)).await.unwrap();
-        assert_eq!(case.purchase(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
+    let bought = |n: u64, purchase_number| KnownPurchase {
+        transcription: transcription(n),
+        purchase_number,
+        by: None,
+        origin: None,
+        sighted: None,
+    };
+    for (n, purchase_number, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
+        case.record_found(&purchase_key(1), &bought(n, purchase_number)).await.unwrap();
+        assert_eq!(case.purchase(&purchase_key(1)).await.unwrap().unwrap().transcription, transcription(kept));
     }
     case.flush().await.unwrap();
     case.reopen();
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), Some(bought(4, 2)));
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), Some(bought(4, 2)));
 }
 
 pub(super) async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
@@ -144,8 +150,8 @@ pub(super) async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     case.reopen();
     assert!(case.is_suspect(&service()).await.unwrap(), "opening it again is no proof");
     case.record_found(
-        &order(1),
-        &KnownPurchase { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None },
+        &purchase_key(1),
+        &KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted: None },
     )
     .await
     .unwrap();
@@ -153,7 +159,7 @@ pub(super) async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(!case.is_suspect(&service()).await.unwrap());
     case.reopen();
     assert!(!case.is_suspect(&service()).await.unwrap());
-    assert!(case.purchase(&order(1)).await.unwrap().is_some());
+    assert!(case.purchase(&purchase_key(1)).await.unwrap().is_some());
 }
 
 pub(super) async fn files_of_one_size_are_alike(case: &mut Case) {
@@ -175,8 +181,8 @@ pub(super) async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     let id = case.found(1).await;
     assert!(!case.may_have_duplicate(7, id).await.unwrap());
     case.record_found(
-        &order(1),
-        &KnownPurchase { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None },
+        &purchase_key(1),
+        &KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted: None },
     )
     .await
     .unwrap();
@@ -190,19 +196,19 @@ pub(super) async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let owner = case.standing_at(1, StageKind::Submitted).await;
     let follower = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let follows = held.job.apply(JobEvent::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
+    let follows = held.job.apply(JobEvent::Followed { purchase_key: purchase_key(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.deferred(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, JobEvent::Cancelled, at(5)).await.unwrap().is_done());
     let expected = Some(KnownPurchase {
         transcription: transcription(1),
-        round: 0,
+        purchase_number: 0,
         by: Some(owner.id),
         origin: crate::support::jobs::origin(),
         sighted: None,
     });
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), expected);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), expected);
     assert_eq!(
-        case.claim_purchase(&order(1), JobId(99)).await.unwrap(),
+        case.claim_purchase(&purchase_key(1), JobId(99)).await.unwrap(),
         DuplicateCheck::Owner,
         "whoever comes now adopts it"
     );
@@ -211,15 +217,20 @@ pub(super) async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     assert!(!case.poll_now(&transcription(1), at(6)).await.unwrap(), "it waits for nothing any more");
 }
 
-pub(super) async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut Case) {
+pub(super) async fn what_a_duplicate_has_bought_since_is_not_forgotten_by_a_revival(case: &mut Case) {
     let given_up = case.standing_at(1, StageKind::Submitted).await;
     case.overrule(&given_up, JobEvent::Cancelled, at(5)).await.unwrap();
     case.standing_at(2, StageKind::Probed).await;
     let mut held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted {
+        purchase_key: purchase_key(1),
+        transcription: transcription(1),
+        purchase_number: 0,
+        origin: None,
+    };
     let job = held.job.apply(adopted, at(6)).unwrap();
     case.step(&mut held.lease, &job).await;
-    let job = job.apply(JobEvent::Anew, at(7)).unwrap(); // it had died
+    let job = job.apply(JobEvent::NewPurchase, at(7)).unwrap(); // it had died
     case.step(&mut held.lease, &job).await;
     let job = job.apply(crate::support::jobs::uploaded(1), at(8)).unwrap();
     let intended = crate::support::jobs::intended(&job, 1);
@@ -227,17 +238,17 @@ pub(super) async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(c
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
     let better = Some(KnownPurchase {
         transcription: transcription(7),
-        round: 1,
+        purchase_number: 1,
         by: Some(job.id),
         origin: crate::support::jobs::origin(),
         sighted: None,
     });
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), better);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();
     assert!(case.overrule(&given_up, JobEvent::Revived, at(9)).await.unwrap().is_done());
     assert_eq!(case.stage_of(given_up.id).await, StageKind::Submitted);
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), better);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), better);
 }
 
 pub(super) async fn paid_again_an_unknown_create_is_a_new_round_of_its_owner(case: &mut Case) {
@@ -246,14 +257,14 @@ pub(super) async fn paid_again_an_unknown_create_is_a_new_round_of_its_owner(cas
     assert!(case.overrule(&job, JobEvent::PaidAgain, at(5)).await.unwrap().is_done());
     assert!(matches!(case.commit(&held.lease, &held.job, Hold::Release).await, Err(StoreError::LeaseLost(_))));
     let again = case.job(job.id).await.unwrap().unwrap();
-    assert_eq!((again.stage.kind(), again.round, again.due), (StageKind::Probed, 1, Some(at(5))));
-    assert_eq!(case.claim_purchase(&order(1), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
+    assert_eq!((again.stage.kind(), again.purchase_number, again.due), (StageKind::Probed, 1, Some(at(5))));
+    assert_eq!(case.claim_purchase(&purchase_key(1), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
 }
 
 pub(super) async fn paid_again_a_stuck_purchase_is_forgotten(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Submitted).await;
     assert!(case.overrule(&job, JobEvent::PaidAgain, at(5)).await.unwrap().is_done());
-    assert_eq!(case.purchase(&order(1)).await.unwrap(), None);
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), None);
     let again = case.job(job.id).await.unwrap().unwrap();
-    assert_eq!((again.stage.kind(), again.round), (StageKind::Probed, 1));
+    assert_eq!((again.stage.kind(), again.purchase_number), (StageKind::Probed, 1));
 }

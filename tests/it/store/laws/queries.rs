@@ -159,7 +159,7 @@ pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_
     let read = held.job.apply(written(None), at(8)).unwrap();
     case.commit(&held.lease, &read, Hold::Release).await.unwrap();
     let job = case.job(job.id).await.unwrap().unwrap();
-    assert_eq!((job.unread(), job.is_incomplete(), job.round), (None, false, read.round));
+    assert_eq!((job.unread(), job.is_incomplete(), job.purchase_number), (None, false, read.purchase_number));
     assert_eq!((&job.charges, case.counts().await.unwrap().incomplete), (&spent, 0));
 }
 

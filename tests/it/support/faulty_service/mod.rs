@@ -189,7 +189,7 @@ impl TestedQueue {
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::<Fast>::clone(fast)));
         let store: Arc<dyn Store> = Arc::new(sled::open(&config.state).unwrap());
         store.begin_run(clock.now()).await.unwrap();
-        let seals = AddressSeal::new("a key for seals");
+        let address_seal = AddressSeal::new("a key for seals");
         let listener = receiver::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let base = reqwest::Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         // A folder that does not answer in time counts as unavailable; that limit uses the real clock, because disks
@@ -218,17 +218,18 @@ impl TestedQueue {
             mounts: mounts.clone(),
             terms,
             retry: config.retry,
-            callbacks: calls.then(|| CallbackAddresses::new(seals.clone(), base, CallbackMethod::Post)),
+            callbacks: calls.then(|| CallbackAddresses::new(address_seal.clone(), base, CallbackMethod::Post)),
             seed: 7,
         }));
         let told = Arc::clone(&engine);
-        let receiving = calls.then(|| receiver::start(listener, seals, false, Arc::new(move |hint| told.hint(hint))));
+        let receiving =
+            calls.then(|| receiver::start(listener, address_seal, false, Arc::new(move |hint| told.hint(hint))));
         Self { engine, store, clock, mounts, receiving }
     }
 
     /// Waits until every job has ended.
     async fn see_to_the_end(&self, jobs: usize) -> JobCounts {
-        let admitted = || self.engine.nudge();
+        let admitted = || self.engine.wake();
         for mount in self.mounts.values() {
             let (store, clock) = (&*self.store, &*self.clock);
             FolderScan { mount, store, clock, admitted: &admitted, on_folder: None, only: None }

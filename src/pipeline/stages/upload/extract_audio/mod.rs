@@ -14,7 +14,7 @@ use crate::domain::sent_audio::{ExtractedPart, Track};
 use crate::domain::stage::Skip;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measure, reopened};
-use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
+use crate::output::spool::{SpaceRequest, Spool, SpoolSpace};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::rooted_path::RootedPath;
@@ -62,7 +62,7 @@ pub struct ExtractedAudio {
     pub content: Hash,
     /// Description of the track. Its hash is known when it is sent.
     pub track: Track,
-    _room: SpoolRoom,
+    _room: SpoolSpace,
 }
 
 impl Extractor {
@@ -221,7 +221,7 @@ impl Extractor {
         extraction: &Extraction<'_>,
         from: &File,
         sound: &Sound,
-    ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
+    ) -> Result<(File, Track, SpoolSpace), NotExtracted> {
         let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
         for method in sound.methods() {
             match self.extract_by(extraction, from, sound, method).await {
@@ -238,7 +238,7 @@ impl Extractor {
         from: &File,
         sound: &Sound,
         method: ExtractionMethod,
-    ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
+    ) -> Result<(File, Track, SpoolSpace), NotExtracted> {
         let mut room = self.track_room(extraction, sound, method)?;
         let spool = Arc::clone(&self.spool);
         let into = blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?;
@@ -264,7 +264,7 @@ impl Extractor {
         extraction: &Extraction<'_>,
         sound: &Sound,
         method: ExtractionMethod,
-    ) -> Result<SpoolRoom, NotExtracted> {
+    ) -> Result<SpoolSpace, NotExtracted> {
         let (size, estimate) = (extraction.job.seen.size, sound.estimate(method));
         let bytes = match extraction.pick {
             // A track as large as the file is of no use.
@@ -282,18 +282,18 @@ impl Extractor {
         bytes: u64,
         held: u64,
         what: &str,
-    ) -> Result<SpoolRoom, NotExtracted> {
-        let asked = if held + bytes > self.spool.bound() { RoomRequest::Never } else { self.spool.reserve(bytes) };
+    ) -> Result<SpoolSpace, NotExtracted> {
+        let asked = if held + bytes > self.spool.bound() { SpaceRequest::Never } else { self.spool.reserve(bytes) };
         match asked {
-            RoomRequest::Room(room) => Ok(room),
-            RoomRequest::Later => {
+            SpaceRequest::Granted(room) => Ok(room),
+            SpaceRequest::Later => {
                 let words = format!(
                     "{what} needs {} in the spool, which is full of audio tracks that wait for their upload; the job continues when there is room",
                     mb(bytes)
                 );
                 Err(Fault::new(FaultKind::NoRoom, words, extraction.now).into())
             }
-            RoomRequest::Never => Err(as_is(format!(
+            SpaceRequest::Never => Err(as_is(format!(
                 "{what} may need {}, and the whole spool has {}: increase `state.spool` in jobs.toml",
                 mb(held + bytes),
                 mb(self.spool.bound())
@@ -336,7 +336,7 @@ impl Extractor {
 struct Fetched {
     file: File,
     content: Hash,
-    _room: SpoolRoom,
+    _room: SpoolSpace,
 }
 
 fn millis(seconds: f64) -> u64 {

@@ -17,8 +17,8 @@ use crate::output::publish::OwnOutputs;
 use crate::output::removal::{Removed, remove_output};
 use crate::output::rename::{Rename, rename_outputs};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::own_outputs::names_of_others;
+use crate::pipeline::stages::write::write_guard::WriteGuard;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -150,7 +150,7 @@ impl Work<'_> {
             _ => None,
         });
         let new = writes.iter().map(|write| Hash::of(&write.bytes));
-        let pending = self.job.placing.iter().copied().chain(new).collect();
+        let pending = self.job.pending_outputs.iter().copied().chain(new).collect();
         let mut of_others = self.names_of_others(&writes).await?;
         let (renamed, guard) = self.rename(plan, &writes, &of_others, guard).await?;
         of_others.extend(renamed.iter().flatten().map(Output::file_name));
@@ -270,13 +270,13 @@ impl Work<'_> {
     /// Stores the hashes of what is about to be published, and the names that it is expected to get.
     async fn announce(&self, writes: &[Pending], plan: &RenderPlan) -> Result<(), NotRendered> {
         let mut change = self.change(self.job.outputs.clone(), self.job.earlier.clone());
-        change.making = None;
+        change.request_record = None;
         change.rendered_as.clone_from(&self.job.rendered_as);
-        change.placing.clone_from(&self.job.placing);
+        change.pending_outputs.clone_from(&self.job.pending_outputs);
         for write in writes {
             let hash = Hash::of(&write.bytes);
-            if !change.placing.contains(&hash) {
-                change.placing.push(hash);
+            if !change.pending_outputs.contains(&hash) {
+                change.pending_outputs.push(hash);
             }
             let names = write.candidates.as_slice().to_vec();
             // An output that is replaced has its name already.
@@ -323,7 +323,8 @@ impl Work<'_> {
             if kept.contains(&path.full()) {
                 continue;
             }
-            let hashes: Vec<Hash> = std::iter::once(output.hash).chain(self.job.placing.iter().copied()).collect();
+            let hashes: Vec<Hash> =
+                std::iter::once(output.hash).chain(self.job.pending_outputs.iter().copied()).collect();
             let name = output.file_name();
             folders.insert(path.parent());
             let done = blocking(move || {
@@ -368,7 +369,7 @@ impl Work<'_> {
         let is_new = (&change.outputs, &change.earlier) != (&self.job.outputs, &self.job.earlier)
             || change.rendered_as != self.job.rendered_as
             || !self.settings.are_those_of(self.job)
-            || !self.job.placing.is_empty()
+            || !self.job.pending_outputs.is_empty()
             || plan.changes_files();
         if is_new { self.commit(change).await } else { Ok(()) }
     }
@@ -378,8 +379,8 @@ impl Work<'_> {
         OutputChange {
             outputs,
             earlier,
-            placing: Vec::new(),
-            making: Some(Box::new(self.settings.record(self.job))),
+            pending_outputs: Vec::new(),
+            request_record: Some(Box::new(self.settings.record(self.job))),
             rendered_as: Some(rendered_now(self.mount.source())),
             accepted,
         }

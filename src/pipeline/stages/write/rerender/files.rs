@@ -56,15 +56,15 @@ pub async fn look(mount: &Arc<Mount>, job: &Job) -> Vec<KnownOutput> {
 /// As [`look`], in a folder of this machine. Blocks.
 pub fn look_in_folder(mount: &Mount, job: &Job) -> Vec<KnownOutput> {
     let known = |(output, is_current)| known_output(job, output, is_current, hash(&path_of(mount, job, output)));
-    follow_renames(named(job).map(known).collect(), &job.placing)
+    follow_renames(named(job).map(known).collect(), &job.pending_outputs)
 }
 
 /// Takes a file as the output that is missing under its old name, if a process may have been killed after it had renamed
-/// the output and before it recorded that. `placing` are the contents that were about to get a name.
-fn follow_renames(mut known: Vec<KnownOutput>, placing: &[Hash]) -> Vec<KnownOutput> {
+/// the output and before it recorded that. `pending_outputs` are the contents that were about to get a name.
+fn follow_renames(mut known: Vec<KnownOutput>, pending_outputs: &[Hash]) -> Vec<KnownOutput> {
     for at in 0..known.len() {
         let Output { name, hash, at: folder } = known[at].output.clone();
-        if !known[at].is_current || known[at].state != FileState::Missing || !placing.contains(&hash) {
+        if !known[at].is_current || known[at].state != FileState::Missing || !pending_outputs.contains(&hash) {
             continue;
         }
         let format = Format::of_name(&name.lossy());
@@ -90,11 +90,11 @@ pub(super) fn known_output(job: &Job, output: &Output, is_current: bool, read: i
 }
 
 /// Returns the state of an output whose content was read. A process that was killed may have published one of the
-/// hashes in `placing`, but not over a file that a person accepted before another one.
+/// hashes in `pending_outputs`, but not over a file that a person accepted before another one.
 pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
     match read {
         Ok(_) if output.hash == Hash::OF_NOTHING => FileState::Edited,
-        Ok(hash) if hash == output.hash || job.placing.contains(&hash) => FileState::Ours(hash),
+        Ok(hash) if hash == output.hash || job.pending_outputs.contains(&hash) => FileState::Ours(hash),
         Ok(_) => FileState::Edited,
         Err(error) if LinkInPath::of(&error).is_some() => FileState::Edited,
         Err(error) => match error.kind() {
@@ -118,9 +118,9 @@ mod tests {
         KnownOutput { output, state, is_current, is_accepted: false, is_shared: false }
     }
 
-    fn current(known: Vec<KnownOutput>, placing: &[&str]) -> Vec<String> {
-        let placing: Vec<Hash> = placing.iter().map(|content| Hash::of(content.as_bytes())).collect();
-        let known = follow_renames(known, &placing).into_iter().filter(|known| known.is_current);
+    fn current(known: Vec<KnownOutput>, pending_outputs: &[&str]) -> Vec<String> {
+        let pending_outputs: Vec<Hash> = pending_outputs.iter().map(|content| Hash::of(content.as_bytes())).collect();
+        let known = follow_renames(known, &pending_outputs).into_iter().filter(|known| known.is_current);
         known.map(|known| known.output.name.lossy().into_owned()).collect()
     }
 
@@ -128,8 +128,8 @@ mod tests {
     fn a_file_that_was_accepted_before_another_one_is_never_taken_for_what_a_killed_process_published() {
         let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new("talk.wav") };
         let content = Hash::of(b"a");
-        let placing = vec![content];
-        let job = Job { placing, ..Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0)) };
+        let pending_outputs = vec![content];
+        let job = Job { pending_outputs, ..Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0)) };
         let output = |hash| Output { name: RelPath::new("talk.txt"), hash, at: None };
         assert_eq!(state(&job, &output(Hash::of(b"b")), Ok(content)), FileState::Ours(content));
         assert_eq!(state(&job, &output(Hash::OF_NOTHING), Ok(content)), FileState::Edited);

@@ -204,8 +204,8 @@ pub async fn rerender(
 
 /// Whether nothing has changed the outputs of a job, or its text.
 pub fn has_same_outputs(now: &Job, then: &Job) -> bool {
-    (&now.stage, &now.outputs, &now.earlier, &now.placing, &now.accepted)
-        == (&then.stage, &then.outputs, &then.earlier, &then.placing, &then.accepted)
+    (&now.stage, &now.outputs, &now.earlier, &now.pending_outputs, &now.accepted)
+        == (&then.stage, &then.outputs, &then.earlier, &then.pending_outputs, &then.accepted)
 }
 
 /// Collects the settings of a job, and looks at its files.
@@ -264,7 +264,7 @@ fn is_as_rendered(mount: &Mount, job: &Job, settings: &JobSettings, known: &[Kno
         FileState::Missing => known.is_current && !run.options.restore,
     };
     job.rendered_as.as_ref() == Some(&rendered_now(mount.source()))
-        && job.placing.is_empty()
+        && job.pending_outputs.is_empty()
         && settings.are_those_of(job)
         && known.iter().all(stays)
 }
@@ -296,9 +296,10 @@ async fn wanted_outputs(
     job: &Job,
     settings: &JobSettings,
 ) -> Result<(Vec<WantedOutput>, Vec<Pending>), NotRendered> {
-    let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRendered::NotWritten) };
-    let set = Job { making: Some(Box::new(settings.record(job))), ..job.clone() };
-    let rendered = render_kept_result(context, mount.source(), &set, order, transcription, context.clock.now()).await?;
+    let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Err(NotRendered::NotWritten) };
+    let set = Job { request_record: Some(Box::new(settings.record(job))), ..job.clone() };
+    let rendered =
+        render_kept_result(context, mount.source(), &set, purchase_key, transcription, context.clock.now()).await?;
     let rendered = rendered.ok_or(NotRendered::NoResult(job.id))?;
     Ok(rendered.kinds.into_iter().zip(rendered.wanted).map(named).unzip())
 }

@@ -54,8 +54,8 @@ pub async fn is_translation(
     job: &Job,
     output: &Output,
 ) -> Result<bool, NotRendered> {
-    let Stage::Written { order, .. } = &job.stage else { return Ok(false) };
-    let results = Arc::new((parts.results)(&order.service));
+    let Stage::Written { purchase_key, .. } = &job.stage else { return Ok(false) };
+    let results = Arc::new((parts.results)(&purchase_key.service));
     super::is_translation(&parts.context(&results), mount, job, output).await
 }
 
@@ -126,10 +126,10 @@ async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Resul
         let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
         return Ok(RenderedJob { problem: Some(words), ..told });
     };
-    let Stage::Written { order, .. } = &job.stage else {
+    let Stage::Written { purchase_key, .. } = &job.stage else {
         return Ok(RenderedJob { problem: Some(NotRendered::NotWritten.to_string()), ..told });
     };
-    let results = Arc::new((parts.results)(&order.service));
+    let results = Arc::new((parts.results)(&purchase_key.service));
     match rerender(&parts.context(&results), mount, &job, run).await {
         Ok(done) => Ok(RenderedJob { files: done.files, is_gone: done.is_gone, ..told }),
         Err(NotRendered::Store(error)) => Err(error),

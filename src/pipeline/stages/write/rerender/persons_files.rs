@@ -64,8 +64,10 @@ struct Folder {
 impl Folder {
     fn written() -> Self {
         let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new("talk.wav") };
-        let order = PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
-        let stage = Stage::Written { order, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() };
+        let purchase_key =
+            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+        let stage =
+            Stage::Written { purchase_key, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() };
         let job = Job { stage, ..Job::found(JobId(1), key, Stamp::default(), NOW, NOW) };
         let (files, of_person) = (BTreeMap::new(), BTreeMap::new());
         let accepted_content = String::new();
@@ -206,7 +208,7 @@ impl Folder {
     fn announce(&mut self, named: &[Option<String>], wanted: &[WantedOutput]) {
         for (name, wanted) in named.iter().zip(wanted) {
             let Some(name) = name else { continue };
-            self.job.placing.push(wanted.hash);
+            self.job.pending_outputs.push(wanted.hash);
             let output = Output { name: RelPath::new(name.as_str()), hash: wanted.hash, at: None };
             if !self.job.outputs.iter().chain(&self.job.earlier).any(|known| known.is_same_file(&output)) {
                 self.job.earlier.push(output);
@@ -221,7 +223,14 @@ impl Folder {
         let mut earlier: Vec<Output> = plan.rest.iter().filter_map(stays).collect();
         let accepted = self.job.accepted.clone();
         let accepted = accepted.map(|accepted| Box::new(accepted.placed_in(&outputs, &mut earlier)));
-        let change = OutputChange { outputs, earlier, placing: Vec::new(), making: None, rendered_as: None, accepted };
+        let change = OutputChange {
+            outputs,
+            earlier,
+            pending_outputs: Vec::new(),
+            request_record: None,
+            rendered_as: None,
+            accepted,
+        };
         self.apply(JobEvent::Rendered { change: Box::new(change) });
     }
 }

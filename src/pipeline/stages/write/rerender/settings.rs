@@ -61,7 +61,8 @@ impl JobSettings {
     /// The settings cannot be understood.
     pub fn of(source: &Source, params: &ParamFiles, job: &Job, now: Timestamp) -> Result<Self, Fault> {
         let mut layers = RequestLayers::collect(source, job, &BesideSettings::read(source, job), now)?;
-        if let Some(described) = job.making.as_ref().and_then(|making| making.described.clone()) {
+        if let Some(described) = job.request_record.as_ref().and_then(|request_record| request_record.described.clone())
+        {
             layers.vars.media = described;
         }
         let config = layers.render(source, now)?.params.subtitles_config;
@@ -72,14 +73,14 @@ impl JobSettings {
 
     /// Whether the job's outputs were last rendered with these settings.
     pub fn are_those_of(&self, job: &Job) -> bool {
-        let made = job.making.as_deref();
+        let made = job.request_record.as_deref();
         made.is_some_and(|made| made.outputs == self.formats && made.captions == self.captions)
     }
 
     /// Returns what is stored of the job's request, with these settings.
     pub fn record(&self, job: &Job) -> RequestRecord {
-        let making = job.making.as_deref().cloned().unwrap_or_default();
-        RequestRecord { outputs: self.formats.clone(), captions: self.captions.clone(), ..making }
+        let request_record = job.request_record.as_deref().cloned().unwrap_or_default();
+        RequestRecord { outputs: self.formats.clone(), captions: self.captions.clone(), ..request_record }
     }
 }
 
@@ -89,8 +90,8 @@ fn layout_of(config: Option<&SubtitlesConfig>) -> Layout {
 
 /// Returns the layout that the job's purchase asked for.
 fn requested(params: &ParamFiles, job: &Job) -> Layout {
-    let order = job.stage.purchase_key();
-    let stored = order.and_then(|order| params.load(&order.params).ok());
+    let purchase_key = job.stage.purchase_key();
+    let stored = purchase_key.and_then(|purchase_key| params.load(&purchase_key.params).ok());
     let config = stored.and_then(|stored| serde_json::from_value(stored.get(CAPTIONS)?.clone()).ok());
     layout_of(config.as_ref())
 }

@@ -1,5 +1,5 @@
-//! Decides when the list is scanned for unknown creates, and commits what the scan shows. Its namesake
-//! `recovery/unknown_create.rs` decides what a scan says of one create.
+//! Decides when the list is scanned for unknown creates, and commits what the scan shows. `recovery/unknown_create.rs`
+//! decides what a scan says of one create.
 
 use super::list_view::ListView;
 use super::{Engine, EngineParts, LEASE};
@@ -177,13 +177,13 @@ impl Engine {
     async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         let Claimed { lease, job } = claim;
-        let Some(order) = job.stage.purchase_key().cloned() else { return Ok(()) };
+        let Some(purchase_key) = job.stage.purchase_key().cloned() else { return Ok(()) };
         match finding {
             Finding::Adopt(item) => {
                 tracing::info!(job = %job.id, transcription = %item.id, "the service had accepted an unknown create; scribed continues with its transcription");
-                let round = job.round;
+                let purchase_number = job.purchase_number;
                 let origin = Some(self.parts().client.identity().origin.clone());
-                let event = JobEvent::Adopted { order, transcription: item.id, round, origin };
+                let event = JobEvent::Adopted { purchase_key, transcription: item.id, purchase_number, origin };
                 self.forget_create(job.id);
                 self.list_view().shown();
                 self.observe(Observation::Created);

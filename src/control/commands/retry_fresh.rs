@@ -27,8 +27,8 @@ pub async fn retry_fresh(
 async fn forget_purchase_of(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusal> {
     let bought = job.stage.purchase_key().zip(job.stage.transcription());
     match (decide_fresh(job, true), bought) {
-        (Step::Take(..), Some((order, transcription))) => {
-            Ok(handler.store.forget_purchase(order, transcription).await?)
+        (Step::Take(..), Some((purchase_key, transcription))) => {
+            Ok(handler.store.forget_purchase(purchase_key, transcription).await?)
         }
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
 //! Decides when the list is searched for lost transcriptions, and shares one scan among all jobs that need it at the
-//! same time. Its namesake `recovery/lost_transcription.rs` decides what such a scan means for one job.
+//! same time. `recovery/lost_transcription.rs` decides what such a scan means for one job.
 
 use super::{Engine, EngineParts, LEASE};
 use crate::backpressure::Permit;
