@@ -1,8 +1,9 @@
-//! What users read is plain technical English: no word of the list below stands in a message, in the help, on a page,
-//! or in a snapshot of these.
+//! What users read is plain technical English: no word of the first list below stands in a message, in the help, on a
+//! page, or in a snapshot of these. Nor does a word of the last list stand in a name or a comment of the code.
 
 use crate::support::literals;
 use clap::{Command, CommandFactory};
+use regex::{Captures, Regex};
 use scribed::cli::args::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,35 @@ const BANNED_IN_MESSAGES: [(&str, &str); 17] = [
     ("taken up", "continued, in effect"),
     ("the bare mount point", "the mount point"),
     ("whoever", "name who"),
+];
+
+/// Metaphors that no name and no comment of the code uses, and the term of the field. Texts in quotes are not checked:
+/// they may be stored names.
+const BANNED_IN_CODE: [(&str, &str); 24] = [
+    ("anew", "again"),
+    ("blotted", "redacted"),
+    ("census", "statistics"),
+    ("courier", "dispatcher"),
+    ("couriers", "dispatcher"),
+    ("desk", "transcription store"),
+    ("desks", "transcription store"),
+    ("door", "the name of the interface or the check"),
+    ("hushed", "suppressed"),
+    ("mend", "fix"),
+    ("mended", "fixed"),
+    ("mending", "fixing"),
+    ("mends", "fixes"),
+    ("nudge", "wake"),
+    ("nudged", "woken"),
+    ("purse", "budget"),
+    ("purses", "budgets"),
+    ("twin", "duplicate"),
+    ("twins", "duplicates"),
+    ("untold", "pending, not printed"),
+    ("verdict", "result, role"),
+    ("verdicts", "results"),
+    ("walker", "traversal, worker"),
+    ("walkers", "workers"),
 ];
 
 /// A term of archives, and a file's name.
@@ -170,6 +200,49 @@ fn printed(text: &str) -> String {
 /// Whether a literal is more than a name.
 fn is_sentence(literal: &str) -> bool {
     literal.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count() > 1
+}
+
+/// Returns the words of the names and comments in Rust code, each with its line. What stands in quotes or, in a
+/// comment, in backquotes is left out.
+fn words_of_code(code: &str) -> Vec<(usize, String)> {
+    let raw = ["##", "#", ""].map(|hashes| format!(r#"\br{hashes}".*?"{hashes}"#)).join("|");
+    let quoted = r#""(?:\\.|[^"\\])*"|'(?:\\[^\n']*|[^'\\])'"#;
+    let literals = Regex::new(&format!(r"(?s)//[^\n]*|{raw}|{quoted}")).unwrap();
+    let rest = literals.replace_all(code, |found: &Captures<'_>| match &found[0] {
+        comment if comment.starts_with("//") => comment.split('`').step_by(2).collect(),
+        literal => "\n".repeat(literal.matches('\n').count()),
+    });
+    let mut rest = rest.into_owned();
+    PROPER.iter().for_each(|proper| rest = rest.replace(proper, ""));
+    let part = Regex::new("[A-Z]+[a-z]*|[a-z]+").unwrap();
+    let of_line = |(at, line): (usize, &str)| {
+        part.find_iter(line).map(|word| (at + 1, word.as_str().to_lowercase())).collect::<Vec<_>>()
+    };
+    rest.lines().enumerate().flat_map(of_line).collect()
+}
+
+#[test]
+fn names_and_comments_are_in_plain_english() {
+    let mut found = Vec::new();
+    for path in ["src", "tests", "benches"].into_iter().flat_map(|folder| files(folder, "rs")) {
+        for (line, word) in words_of_code(&fs::read_to_string(&path).unwrap()) {
+            if let Some((_, instead)) = BANNED_IN_CODE.iter().find(|(banned, _)| *banned == word) {
+                found.push(format!("{}:{line}: \"{word}\"; say: {instead}", name(&path)));
+            }
+        }
+    }
+    assert!(found.is_empty(), "words that a reader of the code would have to learn:\n{}", found.join("\n"));
+}
+
+#[test]
+fn words_of_code_are_found() {
+    let code =
+        "/// A `desk` is a Desk.\nfn mend_it<'a>(x: &'a str) -> TwinRow { \"a \\\"desk\nverdict\"; r#\"door\"# }";
+    let words = words_of_code(code);
+    let has = |line: usize, word: &str| words.contains(&(line, word.to_owned()));
+    assert!(has(1, "desk") && has(2, "mend") && has(2, "twin") && has(2, "str"), "{words:?}");
+    assert!(!words.iter().any(|(_, word)| word == "verdict" || word == "door"), "{words:?}");
+    assert_eq!(words.iter().filter(|(_, word)| word == "desk").count(), 1);
 }
 
 #[test]
