@@ -4,15 +4,15 @@
 //! `cargo bench --bench render -- [JOBS]`: 20,000 jobs unless given, each with four outputs.
 
 use anyhow::{Context, Result};
-use scribed::domain::job::{Job, JobKey, Output, Stamp};
-use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::{AudioAmount, Stage};
-use scribed::domain::token::PurchaseKey;
-use scribed::output::results::Results;
-use scribed::store::contract::{ALL, ClaimLimit, Claims, Hold, Jobs, Lifecycle};
-use scribed::store::queue::QueueStore;
-use scribed::store::sled;
+use scribed::testing::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::testing::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::{AudioAmount, Stage};
+use scribed::testing::domain::token::PurchaseKey;
+use scribed::testing::output::results::Results;
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claims, Hold, Jobs, Lifecycle};
+use scribed::testing::store::queue::QueueStore;
+use scribed::testing::store::sled;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -108,8 +108,9 @@ fn id(job: JobId) -> TranscriptionId {
 async fn write_all(store: &QueueStore) -> Result<()> {
     let until = NOW.saturating_add(Duration::from_secs(3_600));
     loop {
-        let claimed =
-            store.claim(&[scribed::domain::stage::StageKind::Found], ALL, NOW, until, ClaimLimit::of(256)).await?;
+        let claimed = store
+            .claim(&[scribed::testing::domain::stage::StageKind::Found], ALL, NOW, until, ClaimLimit::of(256))
+            .await?;
         if claimed.is_empty() {
             return Ok(());
         }

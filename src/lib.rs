@@ -5,7 +5,8 @@
 //! reading. `docs/glossary.md` defines the terms.
 //!
 //! ```text
-//! main.rs              parse, run, print the error, exit code
+//! main.rs              calls `run`
+//! testing.rs           what tests use of the rooms
 //! cli/                 floor 7   the commands, and what people read
 //! daemon/              floor 6   the composition root: the only room that knows all others
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
@@ -44,29 +45,35 @@
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes text of others (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
 
-pub mod backpressure;
-pub(crate) mod blocking;
-pub mod captions;
-pub mod cli;
-pub mod client;
-pub mod clock;
-pub mod config;
-pub mod control;
-pub mod crash_points;
-pub mod daemon;
-pub mod domain;
-pub mod durable_file;
-pub mod harvest;
-pub mod manifests;
-pub mod media;
-pub mod output;
-pub mod permission_errors;
-pub mod pipeline;
-pub mod review;
-pub mod rooted_path;
-pub mod server;
-pub mod source;
-pub mod store;
-pub mod tls;
-pub mod web;
-pub mod wire;
+mod backpressure;
+mod blocking;
+mod captions;
+mod cli;
+mod client;
+mod clock;
+mod config;
+mod control;
+mod crash_points;
+mod daemon;
+mod domain;
+mod durable_file;
+mod harvest;
+mod manifests;
+mod media;
+mod output;
+mod permission_errors;
+mod pipeline;
+mod review;
+mod rooted_path;
+mod server;
+mod source;
+mod store;
+mod tls;
+mod web;
+mod wire;
+
+#[doc(hidden)]
+pub mod testing;
+
+/// Runs the program.
+pub use cli::runtime::entry::main as run;

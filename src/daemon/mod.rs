@@ -72,7 +72,6 @@ mod rerender;
 mod service_clients;
 mod source_rename;
 
-pub use reload::{ReloadError, Reloaded};
 pub(crate) use service_clients::embedded_data;
 pub use service_clients::{hosted_clients, recogniser_languages, recognisers, service_options};
 pub use source_rename::renamed_sources;

@@ -2,7 +2,7 @@
 
 pub(crate) mod accepted;
 mod exchange;
-pub mod formats;
+pub(crate) mod formats;
 pub(crate) mod group_fsync;
 pub(crate) mod naming;
 mod portable_name;
@@ -10,10 +10,10 @@ pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod removal;
 pub(crate) mod rename;
-pub mod render_result;
+pub(crate) mod render_result;
 pub(crate) mod requested_layout;
-pub mod results;
-pub mod spool;
+pub(crate) mod results;
+pub(crate) mod spool;
 pub(crate) mod table;
 mod temporary;
 pub(crate) mod time_offset;

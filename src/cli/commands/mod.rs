@@ -18,7 +18,7 @@ pub(crate) mod forget;
 pub(crate) mod harvest;
 pub(crate) mod init;
 pub(crate) mod jobs;
-pub mod manual;
+pub(crate) mod manual;
 pub(crate) mod once;
 pub(crate) mod pause;
 pub(crate) mod plan;

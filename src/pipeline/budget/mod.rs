@@ -12,8 +12,8 @@ mod release;
 mod reserve;
 
 pub use bills::Excess;
+pub use deferral::Deferral;
 pub(crate) use deferral::ENOUGH;
-pub use deferral::{Deferral, ExhaustedBudgets};
 pub use describe::hours;
 
 use crate::domain::budget::{Budget, BudgetLimit, Period};

@@ -2,7 +2,7 @@
 
 pub(crate) mod bag;
 pub(crate) mod checksum;
-pub mod file_look;
+pub(crate) mod file_look;
 pub(crate) mod presence;
 pub(crate) mod sample_hash;
 pub(crate) mod sidecars;

@@ -75,12 +75,11 @@ fn file(root: &Path, path: &PathBuf) -> File {
     File { name, text: text.lines().filter(code).collect::<Vec<_>>().join("\n") }
 }
 
-/// The floor of a file, by its name below `src/`; `None` for the map itself.
+/// The floor of a file, by its name below `src/`; `None` for the map itself, and for what stands beside it.
 fn floor(name: &str) -> Option<u32> {
     let room = name.split('/').next().unwrap_or_default();
     Some(match (name, room) {
-        ("lib", _) => return None,
-        ("main", _) => 8,
+        ("lib" | "main" | "testing", _) => return None,
         (_, "cli") => 7,
         (_, "daemon") => 6,
         (_, "control") => 5,
@@ -105,7 +104,7 @@ fn floor(name: &str) -> Option<u32> {
 fn uses(file: &File, known: &BTreeSet<String>) -> BTreeSet<String> {
     // Not the end of a longer name, such as `Described::`.
     let text = file.text.replace(|c: char| c.is_whitespace() || "({<&[,;!|=".contains(c), " ");
-    let names = text.split(" crate::").skip(1).chain(text.split(" scribed::").skip(1));
+    let names = text.split(" crate::").skip(1);
     let one = |rest: &str| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
         let parts: Vec<&str> = rest[..end].split("::").filter(|part| !part.is_empty()).collect();

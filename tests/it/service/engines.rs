@@ -2,17 +2,17 @@
 
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options};
 use reqwest::{Method, StatusCode};
-use scribed::clock::SystemClock;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
-use scribed::server::recognition::openai::request::{EngineProtocol, wav};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
+use scribed::testing::server::recognition::openai::request::{EngineProtocol, wav};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{
     LearntVocabulary, RecognisedChunk, Recogniser, RecogniserError, SpeechChunk,
 };
-use scribed::server::recognition::registry::{NamedRecogniser, Recognisers};
-use scribed::server::service::start;
-use scribed::wire::address::PlainHttp;
+use scribed::testing::server::recognition::registry::{NamedRecogniser, Recognisers};
+use scribed::testing::server::service::start;
+use scribed::testing::wire::address::PlainHttp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

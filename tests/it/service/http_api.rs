@@ -5,14 +5,14 @@ use crate::support::test_service::{
     Canned, KEY, Mood, OTHER_KEY, TestService, answer, eventually, names, options, speech,
 };
 use reqwest::{Method, StatusCode};
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::names::Timestamp;
-use scribed::server::http::auth::own_key;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{Recogniser, RecogniserError};
-use scribed::server::service::{StartError, health, start};
-use scribed::wire::timestamps;
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::http::auth::own_key;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{Recogniser, RecogniserError};
+use scribed::testing::server::service::{StartError, health, start};
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;

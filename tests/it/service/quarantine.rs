@@ -8,14 +8,14 @@ use crate::support::test_service::{answer, eventually, names};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
-use scribed::clock::SystemClock;
-use scribed::domain::names::Timestamp;
-use scribed::server::storage::kill_count::TranscriptionWork;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::storage::kill_count::TranscriptionWork;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
 };
-use scribed::server::storage::uploads::UploadLimits;
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::UploadLimits;
+use scribed::testing::wire::result::File;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs;
@@ -135,7 +135,7 @@ async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     }
     let taken = store.take_to_fetch().unwrap();
     // It did no harm: it is like any other again.
-    store.requeue(&taken, scribed::server::storage::index::QueueKind::ToBeFetched);
+    store.requeue(&taken, scribed::testing::server::storage::index::QueueKind::ToBeFetched);
     let other = accepted(&store).await;
     assert_eq!(store.take_for_recognition().unwrap().id, other);
 }

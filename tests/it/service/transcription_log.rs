@@ -4,26 +4,26 @@
 use crate::support::child::test_in_child;
 use crate::support::store_rules::{OWNER, store_rules};
 use proptest::prelude::*;
-use scribed::clock::SystemClock;
-use scribed::crash_points::Point;
-use scribed::domain::names::Timestamp;
-use scribed::server::recognition::dispatcher::{Recognition, SLICE};
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::RecogniserError;
-use scribed::server::recognition::transcribe::LONGEST;
-use scribed::server::recognition::worker::Worker;
-use scribed::server::storage::log::framing;
-use scribed::server::storage::log::framing::Frame;
-use scribed::server::storage::log::group_commit::GroupCommit;
-use scribed::server::storage::log::ledger::LogLine;
-use scribed::server::storage::log::recovery;
-use scribed::server::storage::record_meta::RecordMeta;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::crash_points::Point;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::recognition::dispatcher::{Recognition, SLICE};
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::RecogniserError;
+use scribed::testing::server::recognition::transcribe::LONGEST;
+use scribed::testing::server::recognition::worker::Worker;
+use scribed::testing::server::storage::log::framing;
+use scribed::testing::server::storage::log::framing::Frame;
+use scribed::testing::server::storage::log::group_commit::GroupCommit;
+use scribed::testing::server::storage::log::ledger::LogLine;
+use scribed::testing::server::storage::log::recovery;
+use scribed::testing::server::storage::record_meta::RecordMeta;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionStore,
 };
-use scribed::wire::enrichment::Shapes;
-use scribed::wire::result::File;
+use scribed::testing::wire::enrichment::Shapes;
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ async fn accepted(store: &Arc<TranscriptionStore>, number: u64) -> Uuid {
 }
 
 fn end(store: &TranscriptionStore, taken: &TakenTranscription, well: bool) {
-    let failure = (!well).then(|| scribed::server::storage::transcriptions::TranscriptionFailure {
+    let failure = (!well).then(|| scribed::testing::server::storage::transcriptions::TranscriptionFailure {
         code: 422,
         message: "no sound".to_owned(),
     });

@@ -3,15 +3,15 @@
 use crate::support::manual_clock::ManualClock;
 use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::names;
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::storage::index::NextCall;
-use scribed::server::storage::log::framing;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::storage::index::NextCall;
+use scribed::testing::server::storage::log::framing;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
-use scribed::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;

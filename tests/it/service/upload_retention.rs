@@ -4,13 +4,13 @@ use crate::support::manual_clock::ManualClock;
 use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::{Canned, Mood, TestService, answer, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::clock::Clock;
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::Clock;
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
 };
-use scribed::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Rules for the embedded service's store that do not limit a test.
 
-use scribed::domain::names::Hash;
-use scribed::server::storage::transcriptions::StoreRules;
-use scribed::server::storage::uploads::{UploadLimits, UploadRetention};
-use scribed::server::webhooks::policy::DeliveryRetries;
+use scribed::testing::domain::names::Hash;
+use scribed::testing::server::storage::transcriptions::StoreRules;
+use scribed::testing::server::storage::uploads::{UploadLimits, UploadRetention};
+use scribed::testing::server::webhooks::policy::DeliveryRetries;
 use std::time::Duration;
 
 /// The owner of the first key.

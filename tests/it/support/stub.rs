@@ -2,8 +2,8 @@
 //! really accepted.
 
 use super::scripted::{Scripted, Seen, Step, http};
-use scribed::domain::names::Timestamp;
-use scribed::wire::timestamps;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,7 @@
 
 pub(crate) mod by_address;
 pub(crate) mod extract_audio;
-pub mod stream;
+pub(crate) mod stream;
 
 use crate::client::contract::{AcceptedUpload as Answer, Client};
 use crate::clock::Clock;

@@ -7,7 +7,7 @@ mod limits;
 mod retention;
 mod writer;
 
-pub use limits::{UploadLimits, UploadRules, UploadStoreError, Usage};
+pub use limits::{UploadLimits, UploadRules, UploadStoreError};
 pub use retention::{A_DAY, UploadRetention};
 pub use writer::UploadWriter;
 
