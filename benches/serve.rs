@@ -192,7 +192,8 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         shown: scribed::testing::domain::zone::Zone::UTC,
         names: std::collections::BTreeSet::new(),
     };
-    let recogniser = Arc::new(LazyRecogniser::from_open(Arc::clone(deaf) as Arc<dyn Recogniser>));
+    let deaf_too = Arc::clone(deaf) as Arc<dyn Recogniser>;
+    let recogniser = Arc::new(LazyRecogniser::new(move || Ok(Arc::clone(&deaf_too))));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
 }
 

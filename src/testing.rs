@@ -254,7 +254,7 @@ pub mod server {
             pub use crate::server::http::request_body::BodyLimits;
         }
         pub mod validate_create {
-            pub use crate::server::http::validate_create::{parse_create, parse_upload};
+            pub use crate::server::http::validate_create::{parse_upload, read_create};
         }
     }
     pub mod recognition {
@@ -292,7 +292,7 @@ pub mod server {
             pub use crate::server::recognition::transcribe::{LONGEST, TranscribeError, TranscribeOptions, transcribe};
         }
         pub mod unsupported {
-            pub use crate::server::recognition::unsupported::published_abilities;
+            pub use crate::server::recognition::unsupported::PARAMETERS;
         }
         pub mod worker {
             pub use crate::server::recognition::worker::{AGAIN, Worker};

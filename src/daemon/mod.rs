@@ -483,7 +483,7 @@ impl ReceiverSocket {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let secured = self.tls.map(|tls| (tls, clock));
         let take: receiver::HintSink = Arc::new(move |hint| engines.hint(&hint));
-        receiver::start_secured(self.listener, secured, seals, callback.webhook, take)
+        receiver::start(self.listener, secured, seals, callback.webhook, take)
     }
 }
 

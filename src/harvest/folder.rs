@@ -167,8 +167,7 @@ impl HarvestFolder {
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
-        let content =
-            record.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
+        let content = record.metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
         Provenance {
             service: self.service.to_string(),
             transcription_id: whole.id.to_string(),

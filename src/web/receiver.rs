@@ -87,13 +87,9 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is valid.
-pub fn start(listener: TcpListener, seals: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
-    start_secured(listener, None, seals, webhook, take)
-}
-
-/// As [`start`], over TLS if there is a certificate. The clock decides when its files are checked.
-pub fn start_secured(
+/// Receives at `listener` until it is shut down, over TLS if there is a certificate. The clock decides when its files
+/// are checked. `webhook`: whether the webhook's address is valid.
+pub fn start(
     listener: TcpListener,
     secured: Option<(Arc<ListenerTls>, Arc<dyn Clock>)>,
     seals: AddressSeal,

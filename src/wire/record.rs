@@ -242,13 +242,6 @@ impl<R, M> Record<R, M> {
 
 impl<R> Record<R, BoundedValue> {
     /// Returns the text under a key of the custom metadata.
-    pub fn bounded_metadata_text(&self, key: &str) -> Option<&str> {
-        self.custom_metadata.as_ref()?.get(key)?.as_str()
-    }
-}
-
-impl<R> Record<R> {
-    /// Returns the text under a key of the custom metadata.
     pub fn metadata_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()
     }

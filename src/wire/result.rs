@@ -3,6 +3,7 @@
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::stage::AudioAmount;
+#[cfg(test)]
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
@@ -330,6 +331,7 @@ pub struct WireWord {
     pub confidence: Option<f64>,
 }
 
+#[cfg(test)]
 impl Transcription {
     /// Converts a transcript into the interface's form, without subtitles.
     pub fn from_transcript(transcript: &Transcript) -> Self {
@@ -351,6 +353,7 @@ impl Transcription {
     }
 }
 
+#[cfg(test)]
 impl WireUtterance {
     /// Converts an utterance into the interface's form.
     pub fn from_utterance(utterance: &Utterance) -> Self {
@@ -381,6 +384,7 @@ impl WireUtterance {
     }
 }
 
+#[cfg(test)]
 impl WireWord {
     fn from_word(word: &Word) -> Self {
         Self { word: word.text.clone(), start: word.start, end: word.end, confidence: Some(word.confidence) }
@@ -405,6 +409,7 @@ fn billed_millis(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
 }
 
+#[cfg(test)]
 impl Transcription {
     /// Returns the subtitles of the result, by format.
     pub fn subtitles_by_format(&self) -> Vec<(Format, String)> {

@@ -104,11 +104,6 @@ impl BudgetGate {
         self.awaited.swap(false, Ordering::Relaxed)
     }
 
-    /// The time zone of the budgets' days and months.
-    pub fn zone(&self) -> Zone {
-        self.zone
-    }
-
     /// Restricts purchases to these recordings. Only the first call counts.
     pub fn restrict_to(&self, chosen: PlanAllowlist) {
         drop(self.chosen.set(chosen));

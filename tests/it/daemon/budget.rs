@@ -435,7 +435,7 @@ impl Day {
     }
 
     async fn used(&self) -> u64 {
-        self.store.used(&self.budget_gate.limits(self.clock.now())).await.unwrap()[0]
+        self.store.accounts(&self.budget_gate.limits(self.clock.now())).await.unwrap()[0].used()
     }
 }
 

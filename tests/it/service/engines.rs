@@ -1,9 +1,8 @@
 //! Recognisers that are engines behind HTTP: this service itself as one, and a stub that fails as engines do.
 
-use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options};
+use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, open_recogniser, options};
 use reqwest::{Method, StatusCode};
 use scribed::testing::clock::SystemClock;
-use scribed::testing::server::recognition::lazy::LazyRecogniser;
 use scribed::testing::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
 use scribed::testing::server::recognition::openai::request::{EngineProtocol, wav};
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
@@ -165,7 +164,7 @@ async fn hear(
 async fn service_with(data: &TempDir, engine: &Engine, is_local: bool) -> TestService {
     let named = |name: &str, recogniser: Arc<dyn Recogniser>, is_local| NamedRecogniser {
         name: name.to_owned(),
-        recogniser: Arc::new(LazyRecogniser::from_open(recogniser)),
+        recogniser: open_recogniser(recogniser),
         is_local,
     };
     let built_in = named("pocketsphinx", Canned::new(Mood::Hear), true);

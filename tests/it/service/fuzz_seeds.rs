@@ -45,7 +45,8 @@ fn the_seeds_mean_something() {
     assert_eq!(fuzzing::parts(body, "XX", 3).unwrap().len(), 2);
     let owner = scribed::testing::domain::names::Hash([7; 32]);
     for whole in ["create/least", "create/whole"] {
-        scribed::testing::server::http::validate_create::parse_create(&seed(whole), owner, &["en"]).unwrap();
+        let read = scribed::testing::server::http::validate_create::read_create(&seed(whole)).unwrap();
+        read.into_order(owner, &["en"], None).unwrap();
     }
     scribed::testing::wire::live::read(std::str::from_utf8(&seed("create/live")).unwrap()).unwrap();
 }

@@ -2,7 +2,7 @@
 //! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
 
 use crate::support::child::test_in_child;
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_to_fetch};
 use proptest::prelude::*;
 use scribed::testing::clock::SystemClock;
 use scribed::testing::crash_points::Point;
@@ -130,7 +130,7 @@ impl Case {
                 self.number += 1;
                 self.model.insert(accepted(store, self.number).await, (self.number, false));
             }
-            Act::Take => self.taken.extend(store.take_to_fetch()),
+            Act::Take => self.taken.extend(take_to_fetch(&store)),
             Act::End(which, well) if !self.taken.is_empty() => {
                 let taken = self.taken.swap_remove(which.index(self.taken.len()));
                 end(store, &taken, well);
@@ -202,7 +202,7 @@ fn work(root: &Path) {
         let id = runtime.block_on(accepted(&store, number));
         say("accepted", id, number);
         // Every tenth stays open: in its volume something is needed.
-        let Some(taken) = store.take_to_fetch().filter(|taken| taken.id == id && number % 10 != 0) else { continue };
+        let Some(taken) = take_to_fetch(&store).filter(|taken| taken.id == id && number % 10 != 0) else { continue };
         end(&store, &taken, number % 2 == 0);
         say("ended", id, number);
         ended.push((id, number));
@@ -320,7 +320,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     let store = Arc::new(open_with(root.path(), LARGE));
     let ids = [1, 2].map(|number| {
         let id = runtime.block_on(accepted(&store, number));
-        store.mark_fetched(&store.take_to_fetch().unwrap());
+        store.mark_fetched(&take_to_fetch(&store).unwrap());
         id
     });
     let path = root.path().join("ledger/00000001.log");

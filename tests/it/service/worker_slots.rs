@@ -3,7 +3,7 @@
 
 use crate::service::memory::Chatter;
 use crate::support::receiver::{Mood, Receiver};
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_for_recognition};
 use crate::support::test_service::{KEY, OTHER_KEY, TestService, answer, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
@@ -183,7 +183,7 @@ async fn a_cancel_that_cannot_be_written_leaves_the_transcription_where_it_waits
     fs::rename(&folder, &away).unwrap();
     store.cancel(id, &OWNER).unwrap_err();
     fs::rename(&away, &folder).unwrap();
-    let taken = store.take_for_recognition().expect("it waits");
+    let taken = take_for_recognition(&store).expect("it waits");
     assert_eq!(taken.id, id);
     store.requeue(&taken, scribed::testing::server::storage::index::QueueKind::ToBeHeard);
     assert_eq!(store.cancel(id, &OWNER).unwrap(), DeleteResult::Removed);

@@ -65,7 +65,7 @@ const OWNER: Hash = Hash([7; 32]);
 
 /// Checks bytes as the body of a create, of an upload by address and of a first-version form, and as a live record.
 pub fn create(bytes: &[u8]) {
-    match validate_create::parse_create(bytes, OWNER, &["en"]) {
+    match validate_create::read_create(bytes).and_then(|read| read.into_order(OWNER, &["en"], None)) {
         Ok(request) => {
             // Accepted parameters are read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);

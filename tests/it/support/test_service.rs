@@ -27,6 +27,11 @@ pub const OTHER_KEY: &str = "another-key";
 pub const QUICK: DeliveryRetries =
     DeliveryRetries { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
 
+/// Returns a recogniser that is open already.
+pub fn open_recogniser(recogniser: Arc<dyn Recogniser>) -> Arc<LazyRecogniser> {
+    Arc::new(LazyRecogniser::new(move || Ok(Arc::clone(&recogniser))))
+}
+
 /// How the canned recogniser handles a segment.
 pub enum Mood {
     Hear,
@@ -122,7 +127,7 @@ impl TestService {
     }
 
     pub async fn with(options: ServiceOptions, recogniser: Arc<dyn Recogniser>) -> Self {
-        Self::on(options, Arc::new(LazyRecogniser::from_open(recogniser)), Arc::new(SystemClock)).await
+        Self::on(options, open_recogniser(recogniser), Arc::new(SystemClock)).await
     }
 
     pub async fn on(options: ServiceOptions, recogniser: Arc<LazyRecogniser>, clock: Arc<dyn Clock>) -> Self {

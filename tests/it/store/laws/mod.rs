@@ -13,7 +13,7 @@ pub use budgets::{charge, limit};
 use crate::support::jobs::{
     AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription,
 };
-use scribed::testing::domain::budget::{BudgetLimit, Period, Span};
+use scribed::testing::domain::budget::{Account, BudgetLimit, Period, Span};
 use scribed::testing::domain::charge::{Charge, Sighted, State};
 use scribed::testing::domain::fault::{Fault, FaultKind};
 use scribed::testing::domain::job::{Job, JobKey, Stamp};
@@ -76,6 +76,11 @@ impl Deref for Case {
 }
 
 impl Case {
+    /// Returns how much of each of these limits is spent or reserved, in the same order.
+    pub async fn used(&self, limits: &[BudgetLimit]) -> Result<Vec<u64>, StoreError> {
+        Ok(self.accounts(limits).await?.iter().map(Account::used).collect())
+    }
+
     pub fn new(ground: impl Ground + 'static) -> Self {
         let store = ground.open();
         Self { ground: Box::new(ground), store: Some(store) }

@@ -197,7 +197,7 @@ impl House {
         let nothing: Measure = Arc::new(|_, _, _| Box::pin(async { None }));
         let engine = Arc::new(Engine::new(EngineParts {
             store: Arc::clone(&store),
-            routing: Arc::new(ServiceRouting::single(client.identity().service.clone())),
+            routing: Arc::new(ServiceRouting::new(BTreeMap::new(), client.identity().service.clone(), [])),
             client,
             clock: Arc::clone(&clock),
             results: Arc::new(Results::new(config.state.join("results"))),
@@ -215,7 +215,8 @@ impl House {
             seed: 7,
         }));
         let told = Arc::clone(&engine);
-        let receiving = calls.then(|| receiver::start(listener, seals, false, Arc::new(move |hint| told.hint(hint))));
+        let receiving =
+            calls.then(|| receiver::start(listener, None, seals, false, Arc::new(move |hint| told.hint(hint))));
         Self { engine, store, clock, mounts, receiving }
     }
 
