@@ -6,7 +6,7 @@
 
 use crate::clock::Uptime;
 
-pub(crate) mod aimd;
+mod aimd;
 pub(crate) mod backoff;
 pub(crate) mod circuit_breaker;
 pub(crate) mod failure_counts;

@@ -7,7 +7,7 @@
 mod fair_share;
 pub(crate) mod fetch;
 pub(crate) mod http;
-pub(crate) mod openai;
+mod openai;
 pub(crate) mod recognition;
 pub(crate) mod service;
 mod status_page;

@@ -6,7 +6,7 @@ pub(crate) mod callback;
 pub(crate) mod captions;
 mod certificates;
 pub(crate) mod manifests;
-pub(crate) mod output_files;
+mod output_files;
 pub(crate) mod patterns;
 pub(crate) mod recognisers;
 pub(crate) mod review;

@@ -4,7 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod name_as;
 pub(crate) mod overlay;
 pub(crate) mod parameters;
-pub(crate) mod player;
+mod player;
 pub(crate) mod read_scope;
 pub(crate) mod sidecar;
 pub(crate) mod text;

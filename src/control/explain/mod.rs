@@ -5,7 +5,7 @@
 pub(crate) mod explain_path;
 pub(crate) mod facts;
 pub(crate) mod forecast;
-pub(crate) mod manifest_path;
+mod manifest_path;
 pub(crate) mod next_step;
-pub(crate) mod row_lookup;
+mod row_lookup;
 pub(crate) mod text;

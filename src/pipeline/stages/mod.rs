@@ -3,7 +3,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;
-pub(crate) mod known_purchase;
+mod known_purchase;
 pub(crate) mod outcome;
 pub(crate) mod output_folders;
 pub(crate) mod poison_guard;

@@ -2,7 +2,7 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
-pub(crate) mod chunk_review;
+mod chunk_review;
 pub(crate) mod confidence;
 pub(crate) mod dispatcher;
 pub(crate) mod lazy;

@@ -4,5 +4,5 @@ pub(crate) mod budget_queue;
 pub(crate) mod job_index;
 mod job_table;
 mod ready_queue;
-pub(crate) mod renderings;
+mod renderings;
 mod spending;
