@@ -1,8 +1,8 @@
 //! scribed turns folders of recordings into transcripts and subtitles, unattended, paid once.
 //!
 //! This is the map of the rooms. A file uses only rooms on lower floors and files of its own room;
-//! `tests/it/repository/floors.rs` enforces this. The `mod.rs` of each room says what it contains and where to start
-//! reading. `docs/glossary.md` defines the terms.
+//! `tests/it/repository/floors.rs` enforces this, and lists the exceptions, each with its reason. The `mod.rs` of each
+//! room says what it contains; that of a larger one also where to start reading. `docs/glossary.md` defines the terms.
 //!
 //! ```text
 //! main.rs              calls `run`
@@ -39,11 +39,12 @@
 //!
 //! 1. Nothing in `domain/` uses time, disk, network or async.
 //! 2. Only `clock.rs` reads the time, except for code that shows progress to a person.
-//! 3. Only `store/sled/` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
-//!    for work that blocks.
+//! 3. Only `store/sled/` knows sled, and only `backpressure/backoff.rs` the `backoff` crate. Only `blocking.rs` starts
+//!    tokio's threads for work that blocks. Four files start threads of their own; the test lists them.
 //! 4. `server/` knows nothing of the queue: it could run alone.
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes text of others (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
+//! 7. No module is public, so that the compiler reports what nothing uses; `testing.rs` lists what tests use.
 
 mod backpressure;
 mod blocking;

@@ -1,5 +1,5 @@
 //! The composition root: the only file that knows all rooms. It opens the store, starts the embedded service if a
-//! source uses it, and builds the engines.
+//! source uses it, and builds the engines. Start reading at [`Daemon::open`].
 
 use crate::blocking::{blocking, spawn};
 use crate::client::contract::Client;
@@ -46,9 +46,9 @@ use crate::source::scan::folder_scan::{FolderScan, Scanned};
 use crate::source::scan::wake_jobs;
 use crate::source::scan::watch_loop;
 use crate::source::scan::watch_loop::WatchLoop;
+use crate::store;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use crate::store::sled;
 use crate::store::snapshot;
 use crate::store::snapshot::SnapshotFolder;
 use crate::tls::pair::PairError;
@@ -530,7 +530,7 @@ pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
 /// # Errors
 /// As [`open_store`].
 pub fn snapshot_handler(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
-    let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
+    let Some((store, room)) = store::sled::open_copy(&config.state)? else { return Ok(None) };
     Ok(Some((handler_over(config, Arc::new(store)), room)))
 }
 
@@ -618,9 +618,9 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
         return Err(StoreError::Unwritable(words));
     }
     if rebuild {
-        sled::open_rebuilt(&config.state, clock.now())
+        store::sled::open_rebuilt(&config.state, clock.now())
     } else {
-        sled::open_at(&config.state, Some(clock.now()))
+        store::sled::open_at(&config.state, Some(clock.now()))
     }
 }
 

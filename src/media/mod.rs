@@ -1,4 +1,4 @@
-//! Recordings: their tracks, their length and their sound.
+//! Recordings: their tracks, their length and their sound. Start reading at `extract.rs`.
 
 mod container;
 pub(crate) mod decode;

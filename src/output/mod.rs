@@ -1,4 +1,5 @@
-//! The files that scribed writes for a job: their content, their names, and how they are published.
+//! The files that scribed writes for a job: their content, their names, and how they are published. Start reading at
+//! `publish.rs`.
 
 pub(crate) mod accepted;
 mod exchange;

@@ -1,5 +1,5 @@
 //! The persistent queue. `contract` says what every store guarantees; `queue` implements it over rows in `sled` or in
-//! `memory`, with the lookups of `index/`.
+//! `memory`, with the lookups of `index/`. Start reading at `contract/mod.rs`.
 
 pub(crate) mod contract;
 mod decode;

@@ -1,4 +1,5 @@
-//! The service's interface: the bodies of requests and answers, for the client and for the embedded service.
+//! The service's interface: the bodies of requests and answers, for the client and for the embedded service. Start
+//! reading at `params.rs`.
 
 pub(crate) mod address;
 pub(crate) mod bounded_value;

@@ -1,4 +1,4 @@
-//! Reads caption files of others: SubRip, WebVTT, and the simple part of ASS and TTML.
+//! Reads caption files of others: SubRip, WebVTT, and the simple part of ASS and TTML. Start reading at `srt.rs`.
 //!
 //! The readers are tolerant: byte order marks, UTF-16, Windows-1252, any line ends, comma or point in times, missing
 //! numbers, tags, unordered and overlapping cues. What cannot be read is reported with its line and never dropped

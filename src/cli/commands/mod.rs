@@ -1,4 +1,5 @@
-//! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer.
+//! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer. Start
+//! reading at `cancel.rs`.
 
 pub(crate) mod accept;
 pub(crate) mod acknowledge;

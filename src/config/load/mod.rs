@@ -1,4 +1,5 @@
-//! Reads the file: TOML, its errors with line and caret, the known keys, and the schema made from them.
+//! Reads the file: TOML, its errors with line and caret, the known keys, and the schema made from them. Start reading
+//! at `read.rs`.
 
 pub(crate) mod diagnostics;
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-//! One file for each table or group of settings: from TOML values to the checked model.
+//! One file for each table or group of settings: from TOML values to the checked model. Start reading at `sources.rs`.
 
 pub(crate) mod bucket;
 pub(crate) mod budget;

@@ -1,4 +1,4 @@
-//! Request templates: their text, their variables, and the settings that override them.
+//! Request templates: their text, their variables, and the settings that override them. Start reading at `text.rs`.
 
 pub(crate) mod capture;
 pub(crate) mod name_as;

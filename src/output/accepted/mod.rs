@@ -1,5 +1,5 @@
 //! Texts that people accepted in place of what was recognised: kept in the state directory, and put into results. A text
-//! is never changed: another one of the same job has a file of its own.
+//! is never changed: another one of the same job has a file of its own. Start reading at `apply.rs`.
 
 mod align;
 mod apply;

@@ -1,7 +1,7 @@
 //! Limits what may be bought: budgets, the recordings of a plan, the limits of a pass, and bills above what was
 //! reserved. The store keeps the sums and checks the limits. `reserve.rs` reserves before the upload and once more right
 //! before the create; `release.rs` wakes jobs that fit when a reservation was released; `bills.rs` logs what services
-//! bill beyond that; `deferral.rs` remembers the jobs that were refused.
+//! bill beyond that; `deferral.rs` remembers the jobs that were refused. Start reading at `reserve.rs`.
 
 mod bills;
 mod deferral;

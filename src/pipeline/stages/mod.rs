@@ -1,5 +1,5 @@
 //! One file for each stage of a job, with its helpers beside it. What several stages need has a file of its own. A
-//! stage handler (`run`) returns an outcome; the engine commits it.
+//! stage handler (`run`) returns an outcome; the engine commits it. Start reading at `settle/mod.rs`.
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;

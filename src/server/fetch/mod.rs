@@ -1,4 +1,5 @@
-//! Audio at other addresses: which may be spoken to, downloading it, and the workers that do so.
+//! Audio at other addresses: which may be spoken to, downloading it, and the workers that do so. Start reading at
+//! `worker.rs`.
 
 pub(crate) mod download;
 pub(crate) mod ssrf_guard;

@@ -1,4 +1,5 @@
 //! Information about a recording from its file entry and from the files beside it: bags, checksums, sidecars, samples.
+//! Start reading at `file_look.rs`.
 
 pub(crate) mod bag;
 pub(crate) mod checksum;

@@ -1,4 +1,5 @@
-//! Finds files: full scans, changes between them, and the continuation of interrupted scans.
+//! Finds files: full scans, changes between them, and the continuation of interrupted scans. Start reading at
+//! `folder_scan.rs`.
 
 pub(crate) mod checkpoint;
 pub(crate) mod folder_scan;

@@ -1,5 +1,6 @@
 //! Probed ▷ Uploaded: sends the audio to the service, once for all jobs that share it, and hashes it on its way. It
 //! sends the file, or its sound track alone (`extract_audio`); in both cases the purchase is for the file's content.
+//! Start reading at [`run`].
 
 pub(crate) mod by_address;
 pub(crate) mod extract_audio;

@@ -1,4 +1,4 @@
-//! Fetched ▷ Written: publishes the outputs beside the recording, whole or not at all.
+//! Fetched ▷ Written: publishes the outputs beside the recording, whole or not at all. Start reading at [`run`].
 
 mod access;
 mod bucket_output;

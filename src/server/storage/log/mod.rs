@@ -1,4 +1,4 @@
-//! The append-only log of accepted creates, in segments: many of them share one sync.
+//! The append-only log of accepted creates, in segments: many of them share one sync. Start reading at `ledger.rs`.
 
 pub(crate) mod framing;
 pub(crate) mod group_commit;

@@ -1,5 +1,5 @@
 //! Renders the outputs of a written job again, from its kept result and with the settings of now. It asks and pays no
-//! service, and changes only files that scribed wrote and that nobody edited.
+//! service, and changes only files that scribed wrote and that nobody edited. Start reading at `decide.rs`.
 //!
 //! Killed at any moment, it loses no file, and the job names every file that scribed wrote: names and hashes are stored
 //! before anything is published, and an output that another one stands for is removed last. `decide.rs` decides,
