@@ -37,7 +37,7 @@ use crate::pipeline::stages::write::rerender::{JobSettings, rendered_now};
 use crate::pipeline::stages::write::review::review_result;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::with_folders;
-use crate::store::contract::{Hold, Lease, Store, StoreError};
+use crate::store::contract::{Claims, Hold, Lease, Purchases, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -224,7 +224,7 @@ const LONGEST_PLACING: usize = 64;
 /// Commits the hashes of the outputs before they are published: whoever finds the files after a crash knows them as
 /// ours.
 async fn record_hashes<N>(
-    store: &dyn Store,
+    store: &dyn Claims,
     lease: &Lease,
     job: &Job,
     wanted: &[PendingOutput<N>],
@@ -244,7 +244,7 @@ async fn record_hashes<N>(
 
 /// Whether another job, or an earlier queue, has bought the result. Then it costs nothing now, and `existing` decides
 /// whether it is written. What a job has paid for itself is written in every case.
-async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
+async fn was_bought_by_another(store: &dyn Purchases, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
     let Some(bought) = store.purchase(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }
