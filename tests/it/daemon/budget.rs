@@ -13,7 +13,7 @@ use scribed::testing::domain::names::UploadId;
 use scribed::testing::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
 use scribed::testing::pipeline::budget::{BudgetGate, Deferral, Measure};
 use scribed::testing::source::mount::source_mount::Mount;
-use scribed::testing::store::contract::{ALL, Budgets, ClaimLimit, Claimed, Claims, Hold, Jobs, Store};
+use scribed::testing::store::contract::{ALL, Budgets, ClaimLimit, Claimed, Claims, Hold, Jobs};
 use scribed::testing::store::memory;
 use scribed::testing::store::queue::QueueStore;
 use scribed::testing::wire::timestamps;
@@ -419,7 +419,7 @@ impl Day {
     }
 
     async fn before_upload(&self, held: &Claimed) -> Option<Deferral> {
-        let context: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
+        let context: (&dyn Budgets, &dyn Clock) = (&self.store, &*self.clock);
         self.budget_gate
             .reserve_for_upload(context, &self.mount, &held.lease, (&held.job, None), &service())
             .await

@@ -130,7 +130,7 @@ impl Case {
                 self.number += 1;
                 self.model.insert(accepted(store, self.number).await, (self.number, false));
             }
-            Act::Take => self.taken.extend(take_to_fetch(&store)),
+            Act::Take => self.taken.extend(take_to_fetch(store)),
             Act::End(which, well) if !self.taken.is_empty() => {
                 let taken = self.taken.swap_remove(which.index(self.taken.len()));
                 end(store, &taken, well);

@@ -75,7 +75,7 @@ async fn ended(store: &Arc<TranscriptionStore>, at: i64, result: &str) -> Uuid {
 async fn ended_for(store: &Arc<TranscriptionStore>, at: i64, result: &str, owner: Hash) -> Uuid {
     let upload = kept_for(store, 10, owner).await;
     let Acceptance::Accepted(id) = accepted_for(store, upload, owner).await else { panic!("it is accepted") };
-    let taken: TakenTranscription = take_for_recognition(&store).unwrap();
+    let taken: TakenTranscription = take_for_recognition(store).unwrap();
     assert_eq!(taken.id, id);
     store.end(&taken, TranscriptionEnd { at: Timestamp(at), failure: None }, Some(result)).unwrap();
     id

@@ -123,7 +123,7 @@ impl Bed {
     /// Creates and ends one of this upload now; its id.
     async fn transcribed(&self, store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
         let id = created(store, upload, owner).await?;
-        let taken = take_for_recognition(&store).unwrap();
+        let taken = take_for_recognition(store).unwrap();
         assert_eq!(taken.id, id);
         store.end(&taken, TranscriptionEnd { at: self.clock.now(), failure: None }, Some("{}")).unwrap();
         Some(id)
