@@ -26,6 +26,7 @@ mod vtt;
 mod write;
 
 pub use ass::ass;
+pub(crate) use check::is_forbidden;
 pub use check::{CaptionRule, Violation, check};
 pub use cue::{Cue, time};
 pub use fix::fix;

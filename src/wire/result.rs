@@ -8,6 +8,7 @@ use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
 use crate::wire::lax_reader::{Lax, Reads};
+use crate::wire::record::error_text;
 use crate::wire::transcript_reader::ReadTranscript;
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -125,6 +126,8 @@ pub struct ResultHead {
     metadata: BoundedValue,
     has_transcription: bool,
     has_enrichment: bool,
+    /// What some services write in place of a transcript.
+    error: BoundedValue,
 }
 
 impl<'de> Deserialize<'de> for ResultHead {
@@ -143,6 +146,7 @@ impl<'de> Reads<'de> for HeadReader {
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "metadata" => head.metadata = map.next_value()?,
+                "error" => head.error = map.next_value()?,
                 "transcription" => head.has_transcription |= map.next_value::<Option<IgnoredAny>>()?.is_some(),
                 name if Enrichment::of_name(name).is_some() => {
                     head.has_enrichment |= map.next_value::<Option<IgnoredAny>>()?.is_some();
@@ -163,6 +167,11 @@ impl ResultHead {
     /// Whether the result contains a transcript or an enrichment: something that can be written.
     pub fn has_content(&self) -> bool {
         self.has_transcription || self.has_enrichment
+    }
+
+    /// Returns the error that the result names, if it does.
+    pub fn error(&self) -> Option<&str> {
+        self.error.0.as_ref().and_then(error_text)
     }
 
     /// Returns how much audio the result was made from; 0 for values that are missing or invalid.

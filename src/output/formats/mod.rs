@@ -13,6 +13,7 @@ mod json;
 mod lines;
 mod markdown;
 mod provenance;
+mod sent_captions;
 mod subtitles;
 mod table_rows;
 mod tables;

@@ -210,11 +210,13 @@ fn the_services_own_subtitles_are_kept() {
 }
 
 #[test]
-fn only_the_form_of_sent_subtitles_is_mended() {
-    let odd = "\u{feff}1\r\n00:00:01.500 --> 00:00:02.000 X1:5.0\r\nat 1.5 --> 2.5\r\n\r\n\r\n";
-    let sent = [(Format::Srt, odd.to_owned())];
-    let expected = "1\n00:00:01,500 --> 00:00:02,000 X1:5.0\nat 1.5 --> 2.5\n";
-    assert_eq!(rendered(Format::Srt, CAPTURED, &sent), expected);
+fn of_sent_subtitles_only_the_form_is_corrected_and_what_players_would_misread() {
+    let of = |text: &str| {
+        let odd = format!("\u{feff}1\r\n00:00:01.500 --> 00:00:02.000 X1:5.0\r\n{text}\r\n\r\n\r\n");
+        rendered(Format::Srt, CAPTURED, &[(Format::Srt, odd)])
+    };
+    assert_eq!(of("at 1.5 or 2.5"), "1\n00:00:01,500 --> 00:00:02,000 X1:5.0\nat 1.5 or 2.5\n");
+    assert_eq!(of("at 1.5 --> 2.5"), "1\n00:00:01,500 --> 00:00:02,000\nat 1.5 → 2.5\n");
 }
 
 #[test]

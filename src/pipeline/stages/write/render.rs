@@ -1,12 +1,13 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
+use crate::client::answer::printable;
 use crate::config::model::Source;
 use crate::config::template::variables::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing_enrichment::RequestedPart;
+use crate::domain::missing_enrichment::{Enrichment, RequestedPart};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
@@ -25,9 +26,10 @@ use crate::source::recording_place::{Recording, outputs_beside, recording};
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::params::{Params, SubtitlesConfig};
-use crate::wire::record::Record;
+use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use crate::wire::result_completeness::Delivered;
+use crate::wire::transcript_reader::{DiarizedSpeech, ReadTranscript};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -102,17 +104,24 @@ fn render_outputs(
         transcript: is_unreviewed.then_some(DISCLAIMER),
         ..provenance(&record, job, order, transcription)
     };
+    let ended_in = error_of(&record);
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    let mut parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    if let Some(why) = ended_in {
+        parts.retain(|part| part.enrichment != Enrichment::Recognition);
+        parts.push(RequestedPart::failed(Enrichment::Recognition, why));
+    }
     let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
     let path = outputs_beside(source, job);
     let path = path.full();
     let production =
         Production { params: sent.or(echo).unwrap_or_default(), completed, media: media_path(source, job, &path) };
+    let speech = spoken.transcription.unwrap_or_default();
+    let speech = if speech.is_silent() { with_diarized_speech(speech, &raw) } else { speech };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: spoken.transcription.unwrap_or_default(),
+        speech,
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, order, job),
@@ -257,6 +266,25 @@ fn requested_parts(
     let record = Record::<Delivered, IgnoredAny>::of_kept(raw);
     record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
+
+/// Returns the transcript with the utterances of the diarization, where the text is there alone.
+fn with_diarized_speech(silent: ReadTranscript, raw: &[u8]) -> ReadTranscript {
+    let diarized = Record::<DiarizedSpeech, IgnoredAny>::of_kept(raw).ok().and_then(|record| record.result);
+    match diarized {
+        Some(DiarizedSpeech(speech)) if !speech.is_silent() => silent.with_speech_of(speech),
+        _ => silent,
+    }
+}
+
+/// Says in which error the transcription ended although it has a result.
+fn error_of(record: &Record<Spoken, BoundedValue>) -> Option<String> {
+    let reason = record.reason().map(|why| printable(why.as_bytes(), MAX_REASON_CHARS));
+    let without_reason = || (record.status == Status::Error).then(|| "the service gave no reason".to_owned());
+    reason.or_else(without_reason)
+}
+
+/// The most characters that are kept of a service's message.
+const MAX_REASON_CHARS: usize = 300;
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
 fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
