@@ -2,6 +2,7 @@
 //! is never changed: another one of the same job has a file of its own.
 
 mod align;
+mod align_cues;
 mod apply;
 mod cues;
 mod matching;

@@ -440,3 +440,47 @@ fn an_edited_output_in_the_place_of_a_source_is_explained_and_accepted() {
     let ran = accept(&bed, &["texts/talk.en.txt"]).last_object();
     assert_eq!(ran["accepted"]["format"], "txt", "{ran}");
 }
+
+/// Two speakers, a word each tenth of a second, none of them certain.
+fn two_speakers(record: &mut Value) {
+    let utterance = |speaker: u32, start: f64, text: &str| {
+        let words = text.split_whitespace().enumerate().map(|(n, word)| {
+            let start = start + n as f64 / 10.0;
+            json!({ "word": format!(" {word}"), "start": start, "end": start + 0.08, "confidence": 0.5 })
+        });
+        json!({
+            "start": start, "end": start + 0.4, "confidence": 0.5, "channel": 0, "speaker": speaker, "language": "en",
+            "text": text, "words": words.collect::<Vec<_>>(),
+        })
+    };
+    let utterances = [utterance(0, 0.1, "Good mourning to all."), utterance(1, 0.9, "Thank you.")];
+    record["result"]["transcription"] =
+        json!({ "full_transcript": "Good mourning to all. Thank you.", "languages": ["en"], "utterances": utterances });
+}
+
+fn two_speakers_stub() -> Stub {
+    Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(two_speakers),
+        _ => Act::Well,
+    })
+}
+
+/// One word is corrected in the captions: all that is known of the others stays.
+#[test]
+fn corrected_captions_keep_what_was_recognised() {
+    let stub = two_speakers_stub();
+    let bed = Config::of(&stub).inbox("outputs = [\"txt\", \"srt\", \"vtt\", \"words.csv\"]").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let (words, txt) = (read(&bed, "talk.en.words.csv"), read(&bed, "talk.en.txt"));
+    let srt = read(&bed, "talk.en.srt").replace("mourning", "morning");
+    fs::write(bed.path("inbox/talk.en.srt"), &srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.en.srt"]).last_object();
+    assert!(ran["note"].as_str().unwrap().contains("1 of 6 words"), "{ran}");
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!((read(&bed, "talk.en.srt"), read(&bed, "talk.en.txt")), (srt, txt.replace("mourning", "morning")));
+    assert!(txt.contains("Speaker 2:") && read(&bed, "talk.en.vtt").contains("<v Speaker 2>"), "{txt}");
+    let (rendered, changed) = (read(&bed, "talk.en.words.csv"), |line: &&str| !line.contains("mo"));
+    let kept = |csv: &str| csv.lines().filter(changed).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((kept(&rendered), kept(&rendered).len()), (kept(&words), 6), "{rendered}");
+}
