@@ -484,3 +484,36 @@ fn corrected_captions_keep_what_was_recognised() {
     let kept = |csv: &str| csv.lines().filter(changed).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((kept(&rendered), kept(&rendered).len()), (kept(&words), 6), "{rendered}");
 }
+
+/// How an output was made stays known, and that a person accepted its text.
+#[test]
+fn outputs_say_that_a_person_accepted_their_text() {
+    let stub = Stub::well();
+    let lines = "provenance = true\noutputs = [\"txt\", \"vtt\", \"md\", \"provenance.json\"]";
+    let bed = Config::of(&stub).inbox(lines).bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let statements = |name: &str, status: &str| -> Vec<String> {
+        let text = read(&bed, name);
+        assert!(text.contains(status), "{name}: {text}");
+        text.lines().filter(|line| line.to_lowercase().contains("blake3")).map(str::to_owned).collect()
+    };
+    let machine = "machine-generated, not reviewed";
+    let before = ["talk.en.vtt", "talk.en.md"].map(|name| statements(name, machine));
+    fs::write(bed.path("inbox/talk.en.txt"), "What was really said.\n").unwrap();
+    let accepted = accept(&bed, &["inbox/talk.en.txt"]).last_object()["accepted"]["at"].as_str().unwrap().to_owned();
+    assert_eq!(bed.run(["render"]).code, 0);
+    let person = format!("machine-generated, corrected by a person and accepted on {}", &accepted[..10]);
+    assert_eq!(["talk.en.vtt", "talk.en.md"].map(|name| statements(name, &person)), before);
+    let origin: Value = serde_json::from_str(&read(&bed, "talk.en.provenance.json")).unwrap();
+    assert_eq!((origin["transcript"].as_str(), &origin["service"]), (Some(person.as_str()), &Value::from("default")));
+    assert!(origin["accepted"].as_str().unwrap().starts_with(&accepted[..10]), "{origin}");
+    // Nothing was recognised.
+    fs::write(bed.path("inbox/other.wav"), "other").unwrap();
+    fs::write(bed.path("inbox/other.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nby hand\n").unwrap();
+    accept(&bed, &["inbox/other.vtt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let md = read(&bed, "other.md");
+    assert!(md.contains("Status: written by a person and accepted on "), "{md}");
+    assert!(!md.contains("Parameters"), "no request was made: {md}");
+}
