@@ -517,3 +517,22 @@ fn outputs_say_that_a_person_accepted_their_text() {
     assert!(md.contains("Status: written by a person and accepted on "), "{md}");
     assert!(!md.contains("Parameters"), "no request was made: {md}");
 }
+
+#[test]
+fn an_accepted_transcript_is_in_the_language_of_its_name_or_its_source() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("existing = \"transcribe\"\nlanguage = \"de\"").bed();
+    let srt = "1\n00:00:01,000 --> 00:00:02,000\nfrom an earlier project\n";
+    for (recording, text) in [("ra.wav", "ra.fr.srt"), ("rb.wav", "rb.en.sdh.srt"), ("rc.wav", "rc.srt")] {
+        fs::write(bed.path("inbox").join(recording), recording).unwrap();
+        fs::write(bed.path("inbox").join(text), srt).unwrap();
+        accept(&bed, &[&format!("inbox/{text}")]);
+    }
+    assert_eq!(bed.run(["render"]).code, 0);
+    for name in ["ra.fr.txt", "rb.en.vtt", "rc.de.txt", "rc.srt"] {
+        assert!(read(&bed, name).contains("from an earlier project"), "{name}");
+    }
+    let json: Value = serde_json::from_str(&read(&bed, "ra.fr.json")).unwrap();
+    assert_eq!(json["result"]["transcription"]["languages"], json!(["fr"]));
+    assert_eq!((read(&bed, "ra.fr.srt").as_str(), bought(&stub)), (srt, 0));
+}

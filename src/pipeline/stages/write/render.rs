@@ -94,7 +94,7 @@ fn render_outputs(
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let author = author(accepted, heard(&record));
     let (raw, record) = match accepted {
-        Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
+        Some(text) => with_accepted_text(&raw, &record, text, source, job, now)?,
         None => (raw, record),
     };
     let made_by = Provenance {
@@ -222,11 +222,14 @@ fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
+    source: &Source,
     job: &Job,
     now: Timestamp,
 ) -> Result<ParsedResult, Fault> {
-    let silence = Transcript::default();
-    let heard = heard(record).unwrap_or(&silence);
+    // Where no language was recognised, the text is in the one that its name says, else in that of the source.
+    let language = || text.language.clone().or_else(|| source.language.clone());
+    let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
+    let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
