@@ -19,9 +19,13 @@ use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::rerender::{has_same_outputs, is_translation_of, path_of};
+use crate::source::filter::existing_subtitles::named_language;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Accepts a file, or takes its acceptance back.
@@ -42,7 +46,7 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     let note = check(handler, &target.job, &target, &text).await?;
     let former = former_note(&target).await;
     let accepted = accepted(handler, query, &target, hash, result.as_ref());
-    keep(handler, &target.job, &accepted, text).await?;
+    keep(handler, &target, &accepted, text).await?;
     crash_points::point(Point::AcceptedKept);
     let change = Box::new(OutputChange::accepting(&target.job, accepted));
     let is_instead_of_purchase = result.is_some() && !target.job.is_accepted_only();
@@ -212,10 +216,11 @@ fn accepted(
 
 async fn keep(
     handler: &CommandHandler,
-    job: &Job,
+    target: &Target,
     accepted: &AcceptedText,
     text: String,
 ) -> Result<(), CommandRefusal> {
+    let job = &target.job;
     let kept = KeptText {
         format: accepted.format,
         at: accepted.at,
@@ -223,12 +228,21 @@ async fn keep(
         source: job.key.source.to_string(),
         path: job.key.path.lossy().into_owned(),
         text,
+        language: language_of(target),
     };
     let (texts, key) = (texts(handler), job.key.clone());
     let saved = blocking(move || texts.save(&key, &kept)).await;
     saved.map_err(|error| {
         CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted"))
     })
+}
+
+/// Returns the language that the file's name says after that of its recording.
+fn language_of(target: &Target) -> Option<String> {
+    let name = target.output.name.as_bytes();
+    let stem = &name[..name.len().checked_sub(target.format.ext().len() + 1)?];
+    let recording = Path::new(OsStr::from_bytes(target.job.key.path.as_bytes())).file_name()?;
+    named_language(stem, recording)
 }
 
 fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {

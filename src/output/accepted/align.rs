@@ -36,12 +36,12 @@ pub fn read_lines(text: &str) -> Vec<TextLine> {
 }
 
 /// A recognised word with what is known of its utterance.
-struct Heard<'a> {
-    key: String,
-    start: f64,
-    end: f64,
+pub(super) struct Heard<'a> {
+    pub(super) key: String,
+    pub(super) start: f64,
+    pub(super) end: f64,
     confidence: f64,
-    utterance: &'a Utterance,
+    pub(super) utterance: &'a Utterance,
 }
 
 /// Aligns a text with the recognised words: equal words, in the same order, get their times; runs of others share the
@@ -68,15 +68,15 @@ pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
 }
 
 /// A word of the text with its time.
-struct Timed<'a> {
-    start: f64,
-    end: f64,
-    confidence: f64,
-    utterance: Option<&'a Utterance>,
+pub(super) struct Timed<'a> {
+    pub(super) start: f64,
+    pub(super) end: f64,
+    pub(super) confidence: f64,
+    pub(super) utterance: Option<&'a Utterance>,
 }
 
 impl<'a> Timed<'a> {
-    fn of(heard: &Heard<'a>) -> Self {
+    pub(super) fn of(heard: &Heard<'a>) -> Self {
         let Heard { start, end, confidence, utterance, .. } = *heard;
         Self { start, end, confidence, utterance: Some(utterance) }
     }
@@ -84,7 +84,7 @@ impl<'a> Timed<'a> {
 
 /// Returns the recognised words in order of time. An utterance without words is divided by the lengths of those in its
 /// text.
-fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
+pub(super) fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
     let mut words: Vec<Heard<'_>> = Vec::new();
     for utterance in &transcript.utterances {
         if utterance.words.is_empty() {
@@ -109,7 +109,7 @@ fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
 }
 
 /// Returns the word without case and punctuation; as it is, if nothing else is in it.
-fn key(word: &str) -> String {
+pub(super) fn key(word: &str) -> String {
     let letters: String = word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { word.trim().to_owned() } else { letters }
 }
@@ -141,7 +141,8 @@ pub(super) fn shares(words: &[&str], start: f64, end: f64) -> Vec<(f64, f64)> {
     sums.collect()
 }
 
-fn forward(timed: &mut [Timed<'_>]) {
+/// Moves what begins before the word before it.
+pub(super) fn forward(timed: &mut [Timed<'_>]) {
     let mut last = 0.0_f64;
     for word in timed {
         word.start = word.start.max(last);

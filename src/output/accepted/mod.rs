@@ -2,6 +2,7 @@
 //! is never changed: another one of the same job has a file of its own. Start reading at `apply.rs`.
 
 mod align;
+mod align_cues;
 mod apply;
 mod cues;
 mod matching;
@@ -41,6 +42,9 @@ pub struct KeptText {
     pub path: String,
     /// The accepted file, unchanged.
     pub text: String,
+    /// The language that the name of the file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
 }
 
 /// Why an accepted text cannot be read.
@@ -138,6 +142,7 @@ mod tests {
             source: "s".to_owned(),
             path: "talk.wav".to_owned(),
             text: "one two\n".to_owned(),
+            language: Some("en".to_owned()),
         };
         texts.save(&key, &text).unwrap();
         assert_eq!(texts.open(&key, &accepted).unwrap(), text);

@@ -21,7 +21,7 @@ mod tables;
 mod tests;
 mod txt;
 
-pub use provenance::{DISCLAIMER, Production, Provenance};
+pub use provenance::{Author, Production, Provenance};
 
 use crate::captions::{self, Layout};
 use crate::domain::format::{Content, Format};

@@ -1,7 +1,7 @@
 //! Tests of the formats.
 
 use super::json::json;
-use super::provenance::own_note;
+use super::provenance::{DISCLAIMER, own_note};
 use super::subtitles::with_note;
 use super::txt::txt;
 use super::*;
@@ -74,6 +74,7 @@ fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Form
             params: serde_json::json!({ "model": "base", "diarization": true, "callback_url": "https://h.example/secret" }),
             completed: Some("2023-12-18T14:19:00.000Z".into()),
             media: Some(b"talk.wav".to_vec()),
+            author: Author::Service,
         },
         layout: Layout::default(),
         language: Some("en"),
@@ -289,7 +290,7 @@ fn each_format_says_how_it_was_made_where_it_has_a_place_for_that() {
     let mut answer: Value = serde_json::from_str(CAPTURED).unwrap();
     answer["result"]["chapterization"] = chapters;
     let answer = answer.to_string();
-    let told = Provenance { transcript: Some(DISCLAIMER), ..made_by() };
+    let told = Provenance { transcript: Some(DISCLAIMER.to_owned()), ..made_by() };
     let vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\nx\n".to_owned();
     for (format, sent) in [
         (Format::Vtt, vec![]),

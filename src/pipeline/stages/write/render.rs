@@ -14,7 +14,7 @@ use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{self, AcceptedTexts, KeptText};
-use crate::output::formats::{DISCLAIMER, Production, Provenance};
+use crate::output::formats::{Author, Production, Provenance};
 use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
@@ -94,14 +94,13 @@ fn render_outputs(
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
-    // What a person accepted was reviewed.
-    let is_unreviewed = source.output_files.provenance && accepted.is_none();
+    let author = author(accepted, heard(&record));
     let (raw, record) = match accepted {
-        Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
+        Some(text) => with_accepted_text(&raw, &record, text, source, job, now)?,
         None => (raw, record),
     };
     let made_by = Provenance {
-        transcript: is_unreviewed.then_some(DISCLAIMER),
+        transcript: source.output_files.provenance.then(|| author.describe()),
         ..provenance(&record, job, order, transcription)
     };
     let ended_in = error_of(&record);
@@ -112,11 +111,13 @@ fn render_outputs(
         parts.retain(|part| part.enrichment != Enrichment::Recognition);
         parts.push(RequestedPart::failed(Enrichment::Recognition, why));
     }
-    let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
+    // A text in place of a purchase has parameters that no request had.
+    let is_sent = !transcription.is_accepted();
+    let sent = params.order(&order.params).ok().filter(|_| is_sent).map(|(sent, _)| Value::Object(sent));
     let path = outputs_beside(source, job);
     let path = path.full();
-    let production =
-        Production { params: sent.or(echo).unwrap_or_default(), completed, media: media_path(source, job, &path) };
+    let media = media_path(source, job, &path);
+    let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let speech = spoken.transcription.unwrap_or_default();
     let speech = if speech.is_silent() { with_diarized_speech(speech, &raw) } else { speech };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
@@ -207,6 +208,21 @@ fn accepted_text(
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
 }
 
+/// Returns what was recognised, if the result says so.
+fn heard(record: &Record<Spoken, BoundedValue>) -> Option<&Transcript> {
+    record.result.as_ref()?.transcription.as_ref().map(|said| said.transcript())
+}
+
+/// Returns whose words the outputs have.
+fn author(accepted: Option<&KeptText>, heard: Option<&Transcript>) -> Author {
+    let is_heard = heard.is_some_and(|heard| !heard.utterances.is_empty());
+    match accepted {
+        None => Author::Service,
+        Some(text) if is_heard => Author::Corrector(text.at),
+        Some(text) => Author::Person(text.at),
+    }
+}
+
 /// A result as JSON text, and parsed.
 type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
 
@@ -215,12 +231,14 @@ fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
+    source: &Source,
     job: &Job,
     now: Timestamp,
 ) -> Result<ParsedResult, Fault> {
-    let silence = Transcript::default();
-    let said = record.result.as_ref().and_then(|result| result.transcription.as_ref());
-    let heard = said.map_or(&silence, |said| said.transcript());
+    // Where no language was recognised, the text is in the one that its name says, else in that of the source.
+    let language = || text.language.clone().or_else(|| source.language.clone());
+    let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
+    let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
