@@ -82,8 +82,11 @@ pub mod domain {
     pub mod format {
         pub use crate::domain::format::Format;
     }
+    pub mod callback_seal {
+        pub use crate::domain::callback_seal::AddressSeal;
+    }
     pub mod hint {
-        pub use crate::domain::hint::{AddressSeal, Hint};
+        pub use crate::domain::hint::Hint;
     }
     pub mod job {
         pub use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};

@@ -1,10 +1,10 @@
 //! Recordings: their tracks, their length and their sound. Start reading at `extract.rs`.
 
 mod container;
+pub(crate) mod declared_length;
 pub(crate) mod decode;
 pub(crate) mod extract;
 mod ffmpeg;
-pub(crate) mod header;
 pub(crate) mod length;
 pub(crate) mod mixed_sound;
 mod native;

@@ -7,7 +7,8 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
-use crate::domain::hint::{AddressSeal, Hint};
+use crate::domain::callback_seal::AddressSeal;
+use crate::domain::hint::Hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::pipeline::request::callback_address::{CALLBACK_PATH, WEBHOOK_PATH};
 use crate::server::http::connections::{ConnectionSlot, Full, Most};

@@ -206,12 +206,7 @@ fn cues_of_one(cues: usize, words: &[CueWord<'_>], speakers: &[Option<u32>]) -> 
     of.into_iter().map(Option::flatten).collect()
 }
 
-fn utterances(
-    words: &[CueWord<'_>],
-    timed: &[Timed<'_>],
-    speakers: &[Option<u32>],
-    language: &str,
-) -> Vec<Utterance> {
+fn utterances(words: &[CueWord<'_>], timed: &[Timed<'_>], speakers: &[Option<u32>], language: &str) -> Vec<Utterance> {
     let belong = |one: usize, other: usize| {
         let is_same = match (timed[one].utterance, timed[other].utterance) {
             (Some(one), Some(other)) => std::ptr::eq(one, other),

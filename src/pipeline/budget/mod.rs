@@ -8,8 +8,8 @@ mod deferral;
 mod describe;
 pub(crate) mod pass_limits;
 pub(crate) mod plan_allowlist;
-mod release;
 mod reserve;
+mod wake_deferred;
 
 pub use bills::Excess;
 pub use deferral::Deferral;

@@ -15,7 +15,7 @@ use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{self, AcceptedTexts, KeptText};
 use crate::output::formats::{Author, Production, Provenance};
-use crate::output::naming::{candidates, distinct_name};
+use crate::output::name_candidates::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
 use crate::output::results::{RESULT_LIMIT, ResultError, Results};
