@@ -31,7 +31,7 @@ pub use check::{CaptionRule, Violation, check};
 pub use cue::{Cue, time};
 pub use fix::fix;
 pub use layout::{Layout, lay_out};
-pub use parse::{CaptionFile, CaptionFormat, FileCue};
+pub use parse::{CaptionFile, CaptionFormat, DecodedText, FileCue};
 pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
 pub use ttml::ttml;

@@ -20,7 +20,7 @@ pub enum Unusable {
     NoCues,
     #[error("is not the JSON of a transcription: {0}")]
     NoResult(String),
-    #[error("is not text in UTF-8")]
+    #[error("is not text in UTF-8, UTF-16 or Windows-1252; save it as UTF-8")]
     NotText,
     #[error("is a {0}, and scribed accepts txt, srt, vtt, ass, ttml and json")]
     Format(&'static str),

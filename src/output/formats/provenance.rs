@@ -68,7 +68,7 @@ const MAX_PARAMETERS: usize = 500;
 /// Says how an output was made; nothing if the source does not want that in its outputs.
 pub(super) fn statements(result: &Finished) -> Vec<Statement> {
     let (made_by, production) = (result.made_by, result.production);
-    let Some(status) = &made_by.transcript else { return Vec::new() };
+    let Some(status) = made_by.transcript.as_deref() else { return Vec::new() };
     let model = production.params.get("model").and_then(Value::as_str).unwrap_or_default();
     let all = [
         ("status", status, false),

@@ -536,3 +536,18 @@ fn an_accepted_transcript_is_in_the_language_of_its_name_or_its_source() {
     assert_eq!(json["result"]["transcription"]["languages"], json!(["fr"]));
     assert_eq!((read(&bed, "ra.fr.srt").as_str(), bought(&stub)), (srt, 0));
 }
+
+#[test]
+fn an_accepted_file_may_be_in_an_older_encoding_and_stays_as_it_is() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let srt = b"1\r\n00:00:00,100 --> 00:00:00,900\r\nStra\xdfe\r\n";
+    fs::write(bed.path("inbox/talk.en.srt"), srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.en.srt"]).last_object();
+    assert!(ran["note"].as_str().unwrap().contains("read as windows-1252"), "{ran}");
+    assert_eq!((edited(&bed), bed.run(["render"]).code), (0, 0));
+    assert_eq!(read(&bed, "talk.en.txt"), "Straße\n");
+    fs::remove_file(bed.path("inbox/talk.en.srt")).unwrap();
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert_eq!(fs::read(bed.path("inbox/talk.en.srt")).unwrap(), srt, "as the person wrote it");
+}

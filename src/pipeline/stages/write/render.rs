@@ -248,10 +248,10 @@ fn with_accepted_text(
 
 /// Gives the outputs of the accepted format exactly the accepted content.
 fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
-    let Some(KeptText { format, text, .. }) = accepted else { return rendered };
+    let Some(text) = accepted else { return rendered };
     for (kind, wanted) in rendered.kinds.iter().zip(&mut rendered.wanted) {
-        if kind.format == format && !kind.is_translation {
-            wanted.bytes = text.clone().into_bytes();
+        if kind.format == text.format && !kind.is_translation {
+            wanted.bytes = text.file_bytes().into_owned();
         }
     }
     rendered
