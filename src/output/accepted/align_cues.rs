@@ -171,9 +171,12 @@ impl<'h> Alignment<'_, 'h> {
         let until = after.map_or(shown.1, |word| word.start);
         let from = before.map_or(shown.0, |word| word.end).min(until);
         let instead = &self.heard[said_during(self.heard, unused, shown, 0.0)];
+        let said = instead.first().or(before).or(after);
+        // A caption of other words alone is shown while they are said.
+        let instead = if before.or(after).is_some() { instead } else { &[] };
         let start = instead.first().map_or(from, |word| word.start.clamp(from, until));
         let end = instead.last().map_or(until, |word| word.end.clamp(start, until));
-        let utterance = instead.first().or(before).or(after).map(|word| word.utterance);
+        let utterance = said.map(|word| word.utterance);
         let texts: Vec<&str> = self.words[part].iter().map(|word| word.text).collect();
         let shares = shares(&texts, start, end).into_iter();
         shares.map(move |(start, end)| Timed { start, end, confidence: 1.0, utterance })

@@ -238,7 +238,11 @@ mod tests {
             (said.transcript().text(), said.transcript().utterances[0].start),
             ("put right by hand".into(), 1.0)
         );
-        let cues = |text: &str, format| read_cues(text, caption_format(format).unwrap()).cues;
+        assert_eq!(said.transcript().utterances[0].speaker, Some(1), "who was heard then");
+        let cues = |text: &str, format| {
+            let cues = read_cues(text, caption_format(format).unwrap()).cues;
+            cues.into_iter().map(|cue| Cue { speaker: None, ..cue }).collect::<Vec<_>>()
+        };
         let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
         assert_eq!(subtitles, vec![cues(file, Format::Srt); 2]);
     }
