@@ -1,6 +1,6 @@
 //! Gives the words of captions what is known of the recognised words that were said while they are shown. Pure.
 
-use super::align::{Heard, Timed, forward, heard_words, key, shares};
+use super::align::{HeardWord, TimedWord, forward, heard_words, key, shares};
 use super::matching::{Run, runs};
 use crate::captions::Cue;
 use crate::domain::transcript::{Transcript, Utterance, Word};
@@ -62,7 +62,7 @@ fn cue_words(cues: &[Cue]) -> Vec<CueWord<'_>> {
 }
 
 /// Returns the recognised word that each word is, if any; their order is the same.
-fn found_words(cues: &[Cue], words: &[CueWord<'_>], heard: &[Heard<'_>]) -> Vec<Option<usize>> {
+fn found_words(cues: &[Cue], words: &[CueWord<'_>], heard: &[HeardWord<'_>]) -> Vec<Option<usize>> {
     let mut found = vec![None; words.len()];
     for (old, new) in equal_words(heard, 0..heard.len(), words, 0..words.len()) {
         let (start, end) = times(&cues[words[new].cue]);
@@ -74,7 +74,7 @@ fn found_words(cues: &[Cue], words: &[CueWord<'_>], heard: &[Heard<'_>]) -> Vec<
 
 /// Looks for the other words caption by caption: the whole texts may have been compared so that a word fell to one that
 /// was said at another time.
-fn find_by_caption(cues: &[Cue], words: &[CueWord<'_>], heard: &[Heard<'_>], found: &mut [Option<usize>]) {
+fn find_by_caption(cues: &[Cue], words: &[CueWord<'_>], heard: &[HeardWord<'_>], found: &mut [Option<usize>]) {
     let next = next_found(found, heard.len());
     let (mut at, mut free) = (0, 0);
     while at < words.len() {
@@ -109,7 +109,7 @@ fn next_found(found: &[Option<usize>], end: usize) -> Vec<usize> {
 }
 
 fn equal_words(
-    heard: &[Heard<'_>],
+    heard: &[HeardWord<'_>],
     old_part: Range<usize>,
     words: &[CueWord<'_>],
     new_part: Range<usize>,
@@ -124,7 +124,7 @@ fn equal_words(
 }
 
 /// Returns those of the recognised words in `part` that begin in this time, or `slack` seconds beside it.
-fn said_during(heard: &[Heard<'_>], part: Range<usize>, (start, end): (f64, f64), slack: f64) -> Range<usize> {
+fn said_during(heard: &[HeardWord<'_>], part: Range<usize>, (start, end): (f64, f64), slack: f64) -> Range<usize> {
     if part.is_empty() {
         return part.start..part.start;
     }
@@ -142,18 +142,18 @@ fn times(cue: &Cue) -> (f64, f64) {
 struct Alignment<'a, 'h> {
     cues: &'a [Cue],
     words: &'a [CueWord<'a>],
-    heard: &'a [Heard<'h>],
+    heard: &'a [HeardWord<'h>],
     found: &'a [Option<usize>],
 }
 
 impl<'h> Alignment<'_, 'h> {
-    fn timed(&self) -> Vec<Timed<'h>> {
+    fn timed(&self) -> Vec<TimedWord<'h>> {
         let next = next_found(self.found, self.heard.len());
         let (mut timed, mut free) = (Vec::with_capacity(self.words.len()), 0);
         while timed.len() < self.words.len() {
             let at = timed.len();
             if let Some(old) = self.found[at] {
-                timed.push(Timed::of(&self.heard[old]));
+                timed.push(TimedWord::of(&self.heard[old]));
                 free = old + 1;
             } else {
                 let part = open_part(self.words, self.found, at);
@@ -165,7 +165,7 @@ impl<'h> Alignment<'_, 'h> {
 
     /// Gives words that were not recognised the time of those of `unused` that were said instead; if there are none,
     /// the time that is left of their caption.
-    fn spread(&self, part: Range<usize>, unused: Range<usize>) -> impl Iterator<Item = Timed<'h>> + use<'h> {
+    fn spread(&self, part: Range<usize>, unused: Range<usize>) -> impl Iterator<Item = TimedWord<'h>> + use<'h> {
         let shown = times(&self.cues[self.words[part.start].cue]);
         let (before, after) = (self.beside(&part, part.start.checked_sub(1)), self.beside(&part, Some(part.end)));
         let until = after.map_or(shown.1, |word| word.start);
@@ -179,11 +179,11 @@ impl<'h> Alignment<'_, 'h> {
         let utterance = said.map(|word| word.utterance);
         let texts: Vec<&str> = self.words[part].iter().map(|word| word.text).collect();
         let shares = shares(&texts, start, end).into_iter();
-        shares.map(move |(start, end)| Timed { start, end, confidence: 1.0, utterance })
+        shares.map(move |(start, end)| TimedWord { start, end, confidence: 1.0, utterance })
     }
 
     /// Returns the recognised word at a place beside a part, if it is in the same caption.
-    fn beside(&self, part: &Range<usize>, at: Option<usize>) -> Option<&Heard<'h>> {
+    fn beside(&self, part: &Range<usize>, at: Option<usize>) -> Option<&HeardWord<'h>> {
         let at = at.filter(|at| self.words.get(*at).is_some_and(|word| word.cue == self.words[part.start].cue))?;
         self.found[at].map(|old| &self.heard[old])
     }
@@ -191,7 +191,7 @@ impl<'h> Alignment<'_, 'h> {
 
 /// Returns who says each word. The speaker that a caption names counts where nobody heard that speaker in it: else a
 /// caption of two people would be one person's.
-fn speakers(cues: &[Cue], words: &[CueWord<'_>], timed: &[Timed<'_>]) -> Vec<Option<u32>> {
+fn speakers(cues: &[Cue], words: &[CueWord<'_>], timed: &[TimedWord<'_>]) -> Vec<Option<u32>> {
     let heard: Vec<Option<u32>> = timed.iter().map(|word| word.utterance.and_then(|said| said.speaker)).collect();
     let mut named: Vec<Option<u32>> = cues.iter().map(|cue| cue.speaker).collect();
     for (word, speaker) in words.iter().zip(&heard).filter(|(_, speaker)| speaker.is_some()) {
@@ -209,7 +209,12 @@ fn cues_of_one(cues: usize, words: &[CueWord<'_>], speakers: &[Option<u32>]) -> 
     of.into_iter().map(Option::flatten).collect()
 }
 
-fn utterances(words: &[CueWord<'_>], timed: &[Timed<'_>], speakers: &[Option<u32>], language: &str) -> Vec<Utterance> {
+fn utterances(
+    words: &[CueWord<'_>],
+    timed: &[TimedWord<'_>],
+    speakers: &[Option<u32>],
+    language: &str,
+) -> Vec<Utterance> {
     let belong = |one: usize, other: usize| {
         let is_same = match (timed[one].utterance, timed[other].utterance) {
             (Some(one), Some(other)) => std::ptr::eq(one, other),
@@ -225,11 +230,11 @@ fn utterances(words: &[CueWord<'_>], timed: &[Timed<'_>], speakers: &[Option<u32
 }
 
 /// Makes an utterance of words; there is at least one.
-fn utterance(words: &[CueWord<'_>], timed: &[Timed<'_>], speaker: Option<u32>, language: &str) -> Utterance {
+fn utterance(words: &[CueWord<'_>], timed: &[TimedWord<'_>], speaker: Option<u32>, language: &str) -> Utterance {
     let heard = timed[0].utterance;
     let texts: Vec<&str> = words.iter().map(|word| word.text).collect();
-    let word = |(text, time): (&&str, &Timed<'_>)| {
-        let Timed { start, end, confidence, .. } = *time;
+    let word = |(text, time): (&&str, &TimedWord<'_>)| {
+        let TimedWord { start, end, confidence, .. } = *time;
         Word { text: format!(" {text}"), start, end, confidence }
     };
     Utterance {

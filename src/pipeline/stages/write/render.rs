@@ -210,7 +210,7 @@ fn accepted_text(
 
 /// Returns what was recognised, if the result says so.
 fn heard(record: &Record<Spoken, BoundedValue>) -> Option<&Transcript> {
-    record.result.as_ref()?.transcription.as_ref().map(|said| said.transcript())
+    record.result.as_ref()?.transcription.as_ref().map(ReadTranscript::transcript)
 }
 
 /// Returns whose words the outputs have.
