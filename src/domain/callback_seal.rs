@@ -16,7 +16,7 @@ pub struct AddressSeal([u8; 32]);
 
 impl fmt::Debug for AddressSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AddressSeal(…)")
+        f.write_str("Seals(…)")
     }
 }
 
