@@ -57,8 +57,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Establishing a connection for a create, which has less time.
     pub create_connect: Duration,
-    /// From the start of a create to its first byte, suspension included (design, section 5: an older intent must be
-    /// recorded again).
+    /// From the start of a create to its first byte, suspension included (an older intent must be recorded again).
     pub first_byte: Duration,
     /// A whole create.
     pub create: Duration,
@@ -672,7 +671,7 @@ impl HttpClient {
         NoAnswer { nothing_sent: true, words }
     }
 
-    /// Decides what is known after a create (design, section 5).
+    /// Decides what is known after a create.
     fn creation(&self, answer: Result<ServiceAnswer, NoAnswer>) -> Creation {
         let now = self.clock.now();
         let answer = match answer {

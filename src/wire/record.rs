@@ -17,7 +17,7 @@ pub const PATH: &str = "/v2/pre-recorded";
 /// The path of the list of live transcriptions and, with an id, of a single one.
 pub const LIVE_PATH: &str = "/v2/live";
 
-/// An older path for all of these; its list contains both kinds (service notes, 1).
+/// An older path for all of these; its list contains both kinds.
 pub const OLD_PATH: &str = "/v2/transcription";
 
 /// Returns the body of a create: the parameters, and what differs for each request.

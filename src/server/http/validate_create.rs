@@ -84,7 +84,7 @@ fn not_json(error: serde_json::Error) -> ServiceError {
     ServiceError::bad_request(format!("the body is not valid JSON: {error}"))
 }
 
-/// Reads the JSON body of an upload: the address of its audio (service notes, 1).
+/// Reads the JSON body of an upload: the address of its audio.
 ///
 /// # Errors
 /// 400 if it is not JSON, or `audio_url` is not an http or https URL.

@@ -1,4 +1,4 @@
-//! A budget is a wall (design, promise 8): by the real binary against a service that keeps books of what it
+//! A budget is a wall: by the real binary against a service that keeps books of what it
 //! accepted, and by the real store.
 
 use crate::support::bed::{Bed, Running, eventually};

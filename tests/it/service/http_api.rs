@@ -1,4 +1,4 @@
-//! The transcription service over HTTP, as the interface and the service notes have it.
+//! The transcription service over HTTP, as the interface describes it.
 
 use crate::support::librivox::{readings, word_errors};
 use crate::support::test_service::{

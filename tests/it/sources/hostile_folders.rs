@@ -1,4 +1,4 @@
-//! What folders really hold, and disks really do (design, section 7), by the real binary.
+//! What folders really hold, and disks really do, by the real binary.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
 use scribed::testing::domain::names::{Hash, Timestamp};

@@ -1,4 +1,4 @@
-//! A share that goes away is not a deletion (design, promise 6): one alarm, no state changes, and on it
+//! A share that goes away is not a deletion: one alarm, no state changes, and on it
 //! goes when it is back.
 
 use crate::sources::watch::{Watching, until};

@@ -1,4 +1,5 @@
-//! Found ▷ Settled: waits until a file is no longer being copied (design, promise 3).
+//! Found ▷ Settled: waits until a file is no longer being copied. See `docs/explanation/guarantees.md`, "Nothing
+//! incomplete is sent or written".
 
 mod unfinished_copy;
 
