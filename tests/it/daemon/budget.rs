@@ -203,10 +203,7 @@ fn what_nobody_knows_the_length_of_is_never_taken_for_nothing() {
 #[test]
 fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() {
     let more: fn(&mut Value) = |answer| answer["result"]["metadata"]["billing_time"] = 10.0.into();
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(more),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(more);
     let bed = bed(&stub, "day = \"12s\"", "");
     tones(&bed, 0..1);
     let ran = bed.run(["once"]);

@@ -3,7 +3,7 @@
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
 use crate::support::manifests;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::{Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -75,10 +75,7 @@ fn not_understood(record: &mut Value) {
 }
 
 fn not_understood_stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(not_understood),
-        _ => Act::Well,
-    })
+    Stub::changing_results(not_understood)
 }
 
 #[test]
@@ -459,10 +456,7 @@ fn two_speakers(record: &mut Value) {
 }
 
 fn two_speakers_stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(two_speakers),
-        _ => Act::Well,
-    })
+    Stub::changing_results(two_speakers)
 }
 
 /// One word is corrected in the captions: all that is known of the others stays.

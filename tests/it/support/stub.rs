@@ -286,6 +286,14 @@ impl Stub {
         Self::start(|_, _| Act::Well)
     }
 
+    /// Starts a service without faults that changes each record before it answers with it.
+    pub fn changing_results(change: fn(&mut Value)) -> Self {
+        Self::start(move |asked, _| match asked.endpoint {
+            Endpoint::Read => Act::Change(change),
+            _ => Act::Well,
+        })
+    }
+
     /// Starts a service whose transcriptions end when the returned flag is set.
     pub fn slow() -> (Self, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
