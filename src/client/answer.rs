@@ -250,8 +250,11 @@ fn without_result<M>(id: &TranscriptionId, record: &Record<ResultHead, M>, at: T
     let why = why.unwrap_or_else(|| "it gave no reason".to_owned());
     let code = record.error_code.filter(|code| (400..500).contains(code)).unwrap_or(NOTHING_TO_WRITE);
     let words = format!("ended transcription {id} without a result: {why}");
-    let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
-    RecordState::Lost(Fault { request_id, ..Fault::new(FaultKind::Dead { code }, words, at) })
+    RecordState::Lost(Fault { request_id: request_id(record), ..Fault::new(FaultKind::Dead { code }, words, at) })
+}
+
+fn request_id<R, M>(record: &Record<R, M>) -> Option<String> {
+    record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100))
 }
 
 /// The code of a transcription that is done and has no result: one with which it is not bought again (RFC 9110, 15.5.21).
@@ -277,7 +280,7 @@ fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
 /// 500.
 fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fault {
     let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
-    let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
+    let request_id = request_id(record);
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
     let why =
         record.reason().map(|why| format!(": {}", printable(why.as_bytes(), MAX_MESSAGE_CHARS))).unwrap_or_default();

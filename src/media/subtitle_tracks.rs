@@ -176,9 +176,12 @@ fn has_forced_role<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<bo
     let Some(user_data) = first_box(file, track, b"udta")? else { return Ok(false) };
     for found in Boxes::within(file, user_data) {
         let found = found?;
+        let is_long_enough = found.content.end - found.content.start >= HEAD + FORCED_ROLE.len() as u64;
+        if found.kind != *b"kind" || !is_long_enough {
+            continue;
+        }
         let role = read::<{ FORCED_ROLE.len() }, R>(file, found.content.start + HEAD)?;
-        let is_whole = found.content.end - found.content.start >= HEAD + FORCED_ROLE.len() as u64;
-        if found.kind == *b"kind" && is_whole && role.is_some_and(|role| role == FORCED_ROLE) {
+        if role.is_some_and(|role| role == FORCED_ROLE) {
             return Ok(true);
         }
     }

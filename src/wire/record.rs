@@ -59,7 +59,7 @@ pub enum Status {
     Done,
     /// Ended with an error.
     Error,
-    /// A state that the interface does not have. It is never taken for an end.
+    /// A state that the interface does not have. It is an end only if the record has a text and the time of its end.
     Other(String),
 }
 

@@ -9,7 +9,7 @@ use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
 use crate::wire::lax_reader::{Lax, Reads};
 use crate::wire::record::error_text;
-use crate::wire::transcript_reader::ReadTranscript;
+use crate::wire::transcript_reader::{DiarizedSpeech, ReadTranscript};
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -51,13 +51,17 @@ pub struct ResultBody {
 /// The part of a result that outputs are made from. Enrichments are skipped, so their shape does not matter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spoken {
-    /// The transcript. Some results have only metadata.
+    /// The transcript; what the diarization says, if nothing is said in it. Some results have only metadata.
     pub transcription: Option<ReadTranscript>,
     /// Whether the service reports if the speech was recognised, which cannot be requested.
     pub has_recognition_metadata: bool,
 }
 
 impl Spoken {
+    fn is_silent(&self) -> bool {
+        self.transcription.as_ref().is_none_or(ReadTranscript::is_silent)
+    }
+
     /// Stands for a result that is no object: nothing of it could be read.
     fn unreadable() -> Self {
         Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }
@@ -80,15 +84,22 @@ impl<'de> Visitor<'de> for SpokenVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spoken, A::Error> {
-        let mut spoken = Spoken::default();
+        let (mut spoken, mut diarized) = (Spoken::default(), None);
         while let Some(key) = map.next_key::<String>()? {
             if key == "transcription" {
                 spoken.transcription = map.next_value()?;
+            } else if key == Enrichment::Diarization.name() && spoken.is_silent() {
+                diarized = map.next_value::<Option<DiarizedSpeech>>()?;
             } else if key == Enrichment::Recognition.name() {
                 spoken.has_recognition_metadata |= map.next_value::<Option<IgnoredAny>>()?.is_some();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
+        }
+        if let Some(DiarizedSpeech(speech)) = diarized.filter(|_| spoken.is_silent())
+            && !speech.is_silent()
+        {
+            spoken.transcription = Some(spoken.transcription.unwrap_or_default().with_speech_of(speech));
         }
         Ok(spoken)
     }

@@ -621,7 +621,8 @@ impl<'de> Fields<'de> for ErrorReader {
     }
 }
 
-fn shorten(text: &str) -> String {
+/// Returns the start of a service's message.
+pub fn shorten(text: &str) -> String {
     let short: String = text.trim().chars().take(MAX_ERROR_CHARS).collect();
     if short.len() < text.trim().len() { format!("{short}…") } else { short }
 }

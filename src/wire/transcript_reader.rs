@@ -210,15 +210,13 @@ impl<'de> Reads<'de> for Transcription {
     }
 }
 
-/// The utterances of a result's diarization: some answers have their text there alone.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct DiarizedSpeech(pub ReadTranscript);
+/// The utterances of a diarization: some answers have their text there alone.
+pub(super) struct DiarizedSpeech(pub(super) ReadTranscript);
 
 impl<'de> Deserialize<'de> for DiarizedSpeech {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let usage = Usage::default();
-        let utterances =
-            deserializer.deserialize_any(Lax(Within("diarization", Within("results", Utterances(&usage)))))?;
+        let utterances = deserializer.deserialize_any(Lax(Within("results", Utterances(&usage))))?;
         let mut read = ReadTranscript::default();
         read.transcript.utterances = utterances.unwrap_or_default();
         read.unread = UnreadFields(usage.unread.take());
@@ -400,13 +398,24 @@ mod tests {
     #[test]
     fn a_text_in_the_diarization_alone_is_read() {
         let said = r#"{"text":"All of it.","speaker":1,"start":0.5,"end":2,"words":[]}"#;
-        let result = format!(r#"{{"transcription":null,"diarization":{{"success":true,"results":[{said}]}}}}"#);
-        let DiarizedSpeech(read) = serde_json::from_str(&result).unwrap();
-        let whole = ReadTranscript::default().with_speech_of(read);
-        let [utterance] = &whole.transcript().utterances[..] else { panic!("{whole:?}") };
-        assert_eq!((utterance.text.as_str(), utterance.speaker, whole.is_silent()), ("All of it.", Some(1), false));
-        for other in ["null", "[]", r#"{"diarization":[]}"#, r#"{"diarization":{"results":7}}"#] {
-            assert!(serde_json::from_str::<DiarizedSpeech>(other).unwrap().0.is_silent(), "{other}");
+        let diarized = format!(r#""diarization":{{"success":true,"results":[{said}]}}"#);
+        let read = |result: &str| serde_json::from_str::<Spoken>(result).unwrap().transcription;
+        let silent =
+            [r#""transcription":null"#, r#""transcription":{"full_transcript":"","utterances":[]}"#, r#""x":1"#];
+        for silent in silent {
+            for result in [format!("{{{silent},{diarized}}}"), format!("{{{diarized},{silent}}}")] {
+                let whole = read(&result).unwrap();
+                let [utterance] = &whole.transcript().utterances[..] else { panic!("{whole:?}") };
+                let read = (utterance.text.as_str(), utterance.speaker, whole.is_silent());
+                assert_eq!(read, ("All of it.", Some(1), false), "{result}");
+            }
+        }
+        let transcript = r#""transcription":{"full_transcript":"Once.","utterances":[]}"#;
+        for result in [format!("{{{transcript},{diarized}}}"), format!("{{{diarized},{transcript}}}")] {
+            assert_eq!(read(&result).unwrap().transcript().text(), "Once.", "{result}");
+        }
+        for other in ["{}", r#"{"diarization":[]}"#, r#"{"diarization":{"results":7}}"#] {
+            assert_eq!(read(other), None, "{other}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads the bytes of a file that a person accepts. Pure.
 
 use super::apply::Unusable;
-use crate::captions::DecodedText;
+use crate::captions::{DecodedText, is_forbidden};
 use crate::domain::format::Format;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ impl FileContent {
         };
         let DecodedText { text, encoding, is_whole } = DecodedText::of(&bytes);
         // Nearly any bytes have a meaning in Windows-1252, but text has no control characters.
-        if !is_whole || text.chars().any(|c| c.is_control() && !c.is_whitespace()) {
+        if !is_whole || text.chars().any(is_forbidden) {
             return Err(Unusable::NotText);
         }
         Ok(Self { text, original: Some(STANDARD.encode(bytes)), encoding: Some(encoding) })

@@ -1,7 +1,6 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
-use crate::client::answer::printable;
 use crate::config::model::Source;
 use crate::config::template::variables::Vars;
 use crate::domain::fault::{Fault, FaultKind};
@@ -28,8 +27,8 @@ use crate::wire::bounded_value::BoundedValue;
 use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
-use crate::wire::result_completeness::Delivered;
-use crate::wire::transcript_reader::{DiarizedSpeech, ReadTranscript};
+use crate::wire::result_completeness::{Delivered, shorten};
+use crate::wire::transcript_reader::ReadTranscript;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -106,11 +105,8 @@ fn render_outputs(
     let ended_in = error_of(&record);
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let mut parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
-    if let Some(why) = ended_in {
-        parts.retain(|part| part.enrichment != Enrichment::Recognition);
-        parts.push(RequestedPart::failed(Enrichment::Recognition, why));
-    }
+    let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    let parts = with_failure(parts, ended_in);
     // A text in place of a purchase has parameters that no request had.
     let is_sent = !transcription.is_accepted();
     let sent = params.order(&order.params).ok().filter(|_| is_sent).map(|(sent, _)| Value::Object(sent));
@@ -118,11 +114,9 @@ fn render_outputs(
     let path = path.full();
     let media = media_path(source, job, &path);
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
-    let speech = spoken.transcription.unwrap_or_default();
-    let speech = if speech.is_silent() { with_diarized_speech(speech, &raw) } else { speech };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech,
+        speech: spoken.transcription.unwrap_or_default(),
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, order, job),
@@ -285,24 +279,20 @@ fn requested_parts(
     record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
 
-/// Returns the transcript with the utterances of the diarization, where the text is there alone.
-fn with_diarized_speech(silent: ReadTranscript, raw: &[u8]) -> ReadTranscript {
-    let diarized = Record::<DiarizedSpeech, IgnoredAny>::of_kept(raw).ok().and_then(|record| record.result);
-    match diarized {
-        Some(DiarizedSpeech(speech)) if !speech.is_silent() => silent.with_speech_of(speech),
-        _ => silent,
-    }
-}
-
 /// Says in which error the transcription ended although it has a result.
 fn error_of(record: &Record<Spoken, BoundedValue>) -> Option<String> {
-    let reason = record.reason().map(|why| printable(why.as_bytes(), MAX_REASON_CHARS));
     let without_reason = || (record.status == Status::Error).then(|| "the service gave no reason".to_owned());
-    reason.or_else(without_reason)
+    record.reason().map(shorten).or_else(without_reason)
 }
 
-/// The most characters that are kept of a service's message.
-const MAX_REASON_CHARS: usize = 300;
+/// Returns the parts of a transcription that ended in an error: not all of its speech may have been recognised.
+fn with_failure(mut parts: Vec<RequestedPart>, ended_in: Option<String>) -> Vec<RequestedPart> {
+    let Some(why) = ended_in else { return parts };
+    parts.retain(|part| part.enrichment != Enrichment::Recognition);
+    parts.push(RequestedPart::failed(Enrichment::Recognition, why));
+    parts.sort_by_key(|part| part.enrichment);
+    parts
+}
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
 fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
