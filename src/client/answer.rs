@@ -195,11 +195,12 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 /// Reads the answer to a poll of `id`. What was paid for counts more than the status: a record with a text is done, also
 /// if it ended in an error, or if its status is unknown and it names the time of its end. Any other unknown status, and
 /// `done` without a transcription or a reason, become [`RecordState::Pending`] with a description: they are polled again,
-/// never taken for an end, and do not stop other requests.
+/// never taken for an end, and do not stop other requests. `at` is the moment of the read by this machine's clock, and
+/// by the service's, if it sent a date.
 ///
 /// # Errors
 /// Why it cannot be used, as text, and the body.
-pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<RecordState, (String, Vec<u8>)> {
+pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: ReadMoment) -> Result<RecordState, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
         Ok(Read::Done(audio, took)) => Ok(RecordState::Done { raw: body, audio, took }),
@@ -212,7 +213,15 @@ enum Read {
     Other(RecordState),
 }
 
-fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
+/// When a record was read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadMoment {
+    pub here: Timestamp,
+    /// By the service's clock, which its dates can be compared with.
+    pub service: Option<Timestamp>,
+}
+
+fn read_record(id: &TranscriptionId, body: &[u8], at: ReadMoment) -> Result<Read, String> {
     let record = record_of_answer(body).map_err(|error| error.to_string())?;
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
@@ -222,7 +231,7 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
         (Status::Done, Some(result)) if result.has_content() => done(result),
         (Status::Done, _) => Read::Other(without_result(id, &record, at)),
         (Status::Error, Some(result)) if has_text(body) => done(result),
-        (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at))),
+        (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at.here))),
         (Status::Other(_), Some(result)) if record.completed_at.is_some() && has_text(body) => done(result),
         (other, _) => Read::Other(RecordState::Pending(printable(other.as_str().as_bytes(), 60))),
     })
@@ -239,10 +248,11 @@ const LATE_RESULT: Duration = Duration::from_secs(600);
 
 /// Returns the state of a record that is done and has nothing to write: failed if the service says why, or if the result
 /// is late. It is not transcribed again by itself, since it was paid for.
-fn without_result<M>(id: &TranscriptionId, record: &Record<ResultHead, M>, at: Timestamp) -> RecordState {
+fn without_result<M>(id: &TranscriptionId, record: &Record<ResultHead, M>, at: ReadMoment) -> RecordState {
     let why = record.reason().or_else(|| record.result.as_ref()?.error());
     let ended = record.completed_at.as_deref().and_then(timestamps::parse);
-    let is_late = ended.is_some_and(|ended| ended <= at && at.duration_since(ended) >= LATE_RESULT);
+    let since_end = ended.zip(at.service).filter(|(ended, now)| ended <= now);
+    let is_late = since_end.is_some_and(|(ended, now)| now.duration_since(ended) >= LATE_RESULT);
     if why.is_none() && !is_late {
         return RecordState::Pending("done, but without a result".to_owned());
     }
@@ -250,7 +260,7 @@ fn without_result<M>(id: &TranscriptionId, record: &Record<ResultHead, M>, at: T
     let why = why.unwrap_or_else(|| "it gave no reason".to_owned());
     let code = record.error_code.filter(|code| (400..500).contains(code)).unwrap_or(NOTHING_TO_WRITE);
     let words = format!("ended transcription {id} without a result: {why}");
-    RecordState::Lost(Fault { request_id: request_id(record), ..Fault::new(FaultKind::Dead { code }, words, at) })
+    RecordState::Lost(Fault { request_id: request_id(record), ..Fault::new(FaultKind::Dead { code }, words, at.here) })
 }
 
 fn request_id<R, M>(record: &Record<R, M>) -> Option<String> {
@@ -414,7 +424,8 @@ mod tests {
 
     fn read(body: &str) -> Result<RecordState, String> {
         let id = TranscriptionId::new("t-1");
-        reading(&id, body.as_bytes().to_vec(), Timestamp(0)).map_err(|(why, _)| why)
+        let at = ReadMoment { here: Timestamp(0), service: Some(Timestamp(0)) };
+        reading(&id, body.as_bytes().to_vec(), at).map_err(|(why, _)| why)
     }
 
     fn is_done(body: &str) -> bool {
@@ -484,6 +495,19 @@ mod tests {
         failed(ended("1969-12-31T23:50:00Z"), "it gave no reason");
         for late in ["1969-12-31T23:51:00Z", "1970-01-02T00:00:00Z"] {
             assert!(matches!(ended(late), RecordState::Pending(_)), "{late}");
+        }
+    }
+
+    /// A clock that is wrong here makes no result late.
+    #[test]
+    fn only_the_services_clock_makes_a_result_late() {
+        let id = TranscriptionId::new("t-1");
+        let body = r#"{"id":"t-1","status":"done","result":null,"completed_at":"2026-01-01T00:00:00Z"}"#;
+        let minutes = |minutes: i64| Timestamp(1_767_225_600_000 + minutes * 60_000);
+        for (service, is_late) in [(None, false), (Some(minutes(9)), false), (Some(minutes(10)), true)] {
+            let at = ReadMoment { here: minutes(1_000_000), service };
+            let read = reading(&id, body.as_bytes().to_vec(), at).unwrap();
+            assert_eq!(matches!(read, RecordState::Lost(_)), is_late, "{service:?}");
         }
     }
 

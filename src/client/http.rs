@@ -5,7 +5,7 @@ use crate::backpressure::backoff::Growth;
 use crate::backpressure::rate_limiter::{RateLimit, RateLimiter, RequestAnswer};
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
 use crate::backpressure::{Permit, retry_after};
-use crate::client::answer::{self, ServiceAnswer};
+use crate::client::answer::{self, ReadMoment, ServiceAnswer};
 use crate::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Deletion, FullListItem, FullListPage, Identity,
     ListFault, ListKind, ListPage, PageFault, RecordState, RequestAudio, UploadFile,
@@ -734,7 +734,7 @@ impl HttpClient {
         now: Timestamp,
     ) -> Result<RecordState, Fault> {
         let body = std::mem::take(&mut answer.body);
-        match answer::reading(id, body, now) {
+        match answer::reading(id, body, ReadMoment { here: now, service: self.last_date() }) {
             Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.finish_fault(fault))),
             Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.redact_key(&status))),
             Ok(done) => Ok(done),
