@@ -174,9 +174,8 @@ async fn check(
 fn describe(applied: &Applied, is_heard: bool) -> Option<String> {
     let Applied { words, recognised, unread, .. } = applied;
     let without = words - recognised;
-    let untimed = (is_heard && without > 0).then(|| {
-        format!("{without} of {words} words were not recognised: their times are estimated")
-    });
+    let untimed = (is_heard && without > 0)
+        .then(|| format!("{without} of {words} words were not recognised: their times are estimated"));
     let unread = unread.map(|(line, lines)| {
         format!("{lines} of its lines cannot be read as captions, the first is line {line}: other outputs lack them")
     });
