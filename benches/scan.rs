@@ -11,10 +11,10 @@
 //!   the recordings that are opened meanwhile.
 
 use notify::Watcher;
-use scribed::config::load::read;
-use scribed::daemon::Daemon;
-use scribed::source::mount::disk::Disk;
-use scribed::source::scan::traverse::{TraverseTarget, TraversedItem, traverse};
+use scribed::testing::config::load::read;
+use scribed::testing::daemon::Daemon;
+use scribed::testing::source::mount::disk::Disk;
+use scribed::testing::source::scan::traverse::{TraverseTarget, TraversedItem, traverse};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -152,7 +152,7 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
     }
     let admitted = if phase == "first" { files } else { 0 };
     if phase == "spied" {
-        let opened = opened_during(&house, &place.join("media"), files).await?;
+        let opened = opened_during(&daemon, &place.join("media"), files).await?;
         meter.say(opened)?;
     } else {
         scan(&daemon, files, admitted).await?;

@@ -5,7 +5,7 @@ use crate::backpressure::backoff::Growth;
 use crate::backpressure::rate_limiter::{RateLimit, RateLimiter, RequestAnswer};
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
 use crate::backpressure::{Permit, retry_after};
-use crate::client::answer::{self, ServiceAnswer};
+use crate::client::answer::{self, ReadMoment, ServiceAnswer};
 use crate::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Deletion, FullListItem, FullListPage, Identity,
     ListFault, ListKind, ListPage, PageFault, RecordState, RequestAudio, UploadFile,
@@ -15,8 +15,8 @@ use crate::client::status_class::{StatusClass, meaning};
 use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
 use crate::crash_points::{self, Point};
+use crate::domain::callback_seal;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::time_span::time_span;
 use crate::tls::trust::{self, Authorities};
@@ -537,7 +537,7 @@ impl HttpClient {
 /// Removes the secret part of the callback address from an answer: records and some refusals repeat what the create
 /// requested.
 fn without_seals(answer: ServiceAnswer) -> ServiceAnswer {
-    ServiceAnswer { body: hint::redact_seals(answer.body), ..answer }
+    ServiceAnswer { body: callback_seal::redact_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -734,7 +734,7 @@ impl HttpClient {
         now: Timestamp,
     ) -> Result<RecordState, Fault> {
         let body = std::mem::take(&mut answer.body);
-        match answer::reading(id, body, now) {
+        match answer::reading(id, body, ReadMoment { here: now, service: self.last_date() }) {
             Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.finish_fault(fault))),
             Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.redact_key(&status))),
             Ok(done) => Ok(done),

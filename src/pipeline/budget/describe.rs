@@ -7,7 +7,7 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::zone::Zone;
 use crate::pipeline::budget::BudgetGate;
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Budgets, StoreError};
 
 impl BudgetGate {
     pub(super) fn describe(&self, over: &BudgetExceeded) -> String {
@@ -28,7 +28,10 @@ impl BudgetGate {
 
     /// Returns a job as it is shown: its fault has the amount that is left now, not the one at its refusal. A job
     /// that is not tried for now gets a fault that says so, since its row has none.
-    pub async fn with_budget_fault(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+    ///
+    /// # Errors
+    /// An error of the store.
+    pub async fn with_budget_fault(&self, store: &dyn Budgets, job: Job, now: Timestamp) -> Result<Job, StoreError> {
         if job.stage.kind() != StageKind::Probed {
             return Ok(job);
         }
@@ -46,7 +49,7 @@ impl BudgetGate {
 
     async fn with_current_amounts(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         job: Job,
         fault: Fault,
         now: Timestamp,

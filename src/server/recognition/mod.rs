@@ -2,22 +2,22 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
-pub mod chunk_review;
-pub mod confidence;
-pub mod dispatcher;
-pub mod lazy;
+mod chunk_review;
+pub(crate) mod confidence;
+pub(crate) mod dispatcher;
+pub(crate) mod lazy;
 mod letter_to_sound;
 mod model;
-pub mod openai;
-pub mod pocketsphinx;
+pub(crate) mod openai;
+pub(crate) mod pocketsphinx;
 mod pool;
 mod pronunciation;
-pub mod recogniser;
-pub mod registry;
+pub(crate) mod recogniser;
+pub(crate) mod registry;
 mod result;
 mod text_formatting;
-pub mod transcribe;
+pub(crate) mod transcribe;
 mod turn;
-pub mod unsupported;
+pub(crate) mod unsupported;
 mod utterances;
-pub mod worker;
+pub(crate) mod worker;

@@ -4,7 +4,7 @@
 use crate::support::bed::Bed;
 use crate::support::config::Config;
 use crate::support::manifests::write;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::Stub;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,10 +64,7 @@ pub(super) fn enriched(record: &mut Value) {
 }
 
 pub(super) fn stub() -> Stub {
-    Stub::start(|request, _| match request.endpoint {
-        Endpoint::Read => Act::Change(enriched),
-        _ => Act::Well,
-    })
+    Stub::changing_results(enriched)
 }
 
 pub(super) fn bed(stub: &Stub, more: &str) -> Bed {

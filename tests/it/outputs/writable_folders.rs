@@ -127,7 +127,7 @@ fn a_folder_that_cannot_be_written_any_more_is_found_before_the_create() {
     daemon.wait_until_suspended();
     set_mode(&bed.path("inbox"), 0o555);
     // What was found out before holds for so long.
-    std::thread::sleep(scribed::pipeline::stages::output_folders::FRESH);
+    std::thread::sleep(scribed::testing::pipeline::stages::output_folders::FRESH);
     daemon.resume();
     let job = || bed.jobs()["talk.wav"].clone();
     wait_until("it waits", || job()["fault"]["kind"] == "unwritable");

@@ -5,7 +5,7 @@ use crate::support::bed::{Bed, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
-use scribed::wire::timestamps;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use crate::support::literals;
 use clap::{Command, CommandFactory};
 use regex::{Captures, Regex};
-use scribed::cli::args::Arguments;
+use scribed::testing::cli::args::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
 

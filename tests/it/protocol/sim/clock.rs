@@ -1,8 +1,8 @@
 //! The time of the simulation: tokio's, which jumps ahead when nothing runs, plus the suspension of the machine and
 //! changes of its wall clock.
 
-use scribed::clock::{Clock, Uptime};
-use scribed::domain::names::Timestamp;
+use scribed::testing::clock::{Clock, Uptime};
+use scribed::testing::domain::names::Timestamp;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -2,13 +2,13 @@
 //! first, however many uploads run at once. When a job is claimed, the check records the jobs that may reserve before
 //! it, and fails if its reservation then leaves too little for one of them.
 
-use scribed::domain::budget::BudgetLimit;
-use scribed::domain::charge::Charge;
-use scribed::domain::job::Job;
-use scribed::domain::names::{JobId, SourceName, Timestamp};
-use scribed::domain::scheduling::{QueuePosition, SchedulingPolicies, SortKey};
-use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Claimed, Filter, Store};
+use scribed::testing::domain::budget::BudgetLimit;
+use scribed::testing::domain::charge::Charge;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::{JobId, SourceName, Timestamp};
+use scribed::testing::domain::scheduling::{QueuePosition, SchedulingPolicies, SortKey};
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::store::contract::{Claimed, Filter, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
