@@ -82,8 +82,8 @@ pub mod domain {
     pub mod format {
         pub use crate::domain::format::Format;
     }
-    pub mod callback_seal {
-        pub use crate::domain::callback_seal::AddressSeal;
+    pub mod callback_auth {
+        pub use crate::domain::callback_auth::AddressSeal;
     }
     pub mod hint {
         pub use crate::domain::hint::Hint;

@@ -350,6 +350,12 @@ pub struct JobsArgs {
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+    /// Only jobs that reached their stage on this day or later; with --stage written, what was done since
+    #[arg(long, visible_alias = "since", value_name = "DATE")]
+    pub after: Option<String>,
+    /// Only jobs that reached their stage before this day
+    #[arg(long, value_name = "DATE")]
+    pub before: Option<String>,
     /// At most this many, those with the lowest numbers; on a terminal 50, otherwise all
     #[arg(long, value_name = "NUMBER", conflicts_with = "all")]
     pub limit: Option<u64>,

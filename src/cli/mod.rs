@@ -7,6 +7,7 @@
 pub(crate) mod args;
 pub(crate) mod commands;
 
+mod date_argument;
 mod plan;
 mod render;
 pub(crate) mod runtime;

@@ -15,7 +15,7 @@ use crate::client::status_class::{StatusClass, meaning};
 use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
 use crate::crash_points::{self, Point};
-use crate::domain::callback_seal;
+use crate::domain::callback_auth;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::time_span::time_span;
@@ -537,7 +537,7 @@ impl HttpClient {
 /// Removes the secret part of the callback address from an answer: records and some refusals repeat what the create
 /// requested.
 fn without_seals(answer: ServiceAnswer) -> ServiceAnswer {
-    ServiceAnswer { body: callback_seal::redact_seals(answer.body), ..answer }
+    ServiceAnswer { body: callback_auth::redact_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -49,13 +49,13 @@ enum RecordMatch {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComparedJob {
     pub job: JobId,
-    /// Source and path; bytes that are not UTF-8 are replaced.
+    /// The job's name, as [`JobKey`](crate::domain::job::JobKey) displays it.
     pub path: String,
 }
 
 impl ComparedJob {
     fn of(job: &Job) -> Self {
-        Self { job: job.id, path: format!("{}/{}", job.key.source, job.key.path.lossy()) }
+        Self { job: job.id, path: job.key.to_string() }
     }
 }
 

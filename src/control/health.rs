@@ -67,19 +67,19 @@ pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, Wa
     Ok(waiting)
 }
 
-/// Describes the manifests and rows that order nothing until somebody corrects them.
+/// Describes the manifests and rows that request nothing until somebody corrects them.
 pub fn manifest_problems(manifests: &[ManifestStatus]) -> Vec<String> {
     let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
         (Some(problem), _) => Some(format!("{}: scribed cannot use {}: {problem}", manifest.source, manifest.manifest)),
         (None, 0) => None,
         (None, 1) => {
             let (source, manifest) = (&manifest.source, &manifest.manifest);
-            Some(format!("{source}: 1 row of {manifest} is wrong and orders nothing; the receipt has the reason"))
+            Some(format!("{source}: 1 row of {manifest} is wrong and requests nothing; the receipt has the reason"))
         }
         (None, wrong) => {
             let (source, manifest) = (&manifest.source, &manifest.manifest);
             Some(format!(
-                "{source}: {wrong} rows of {manifest} are wrong and order nothing; the receipt has the reasons"
+                "{source}: {wrong} rows of {manifest} are wrong and request nothing; the receipt has the reasons"
             ))
         }
     });

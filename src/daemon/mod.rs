@@ -12,7 +12,7 @@ use crate::control::plan::apply;
 use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
 use crate::control::transport::handler;
 use crate::control::transport::handler::{CommandHandler, KeptOf};
-use crate::domain::callback_seal::AddressSeal;
+use crate::domain::callback_auth::AddressSeal;
 use crate::domain::clock_ahead::LongestWaits;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};

@@ -399,9 +399,9 @@ fn late_pass(words: &str) -> Reason {
 fn long_waits(waits: &LongWaits) -> Reason {
     let LongWaits { jobs, job, key, since, why, words } = waits;
     let since = Zone::UTC.format_minute(*since);
-    let name = format!("job {job} ({}/{})", key.source, key.path);
+    let name = format!("job {job}, {key}");
     let who = match jobs {
-        1 => format!("{name} has made no progress since {since}"),
+        1 => format!("{name}, has made no progress since {since}"),
         jobs => format!("{jobs} jobs make no progress; the first, {name}, since {since}"),
     };
     let what = match why {

@@ -2,7 +2,7 @@
 //! decision. Start reading at `stage.rs`.
 
 pub(crate) mod budget;
-pub(crate) mod callback_seal;
+pub(crate) mod callback_auth;
 pub(crate) mod charge;
 pub(crate) mod checksum;
 pub(crate) mod clock_ahead;

@@ -35,7 +35,7 @@ pub enum Unwritable {
         folder: PathBuf,
     },
     /// The disk, its inodes or the user's quota are used up.
-    #[error("no space left for outputs in {}{}; free some space", folder.display(), describe_space(*left))]
+    #[error("no space left in {}{}; free some space", folder.display(), describe_space(*left))]
     NoSpace {
         /// The folder, or the one in which it would be created.
         folder: PathBuf,

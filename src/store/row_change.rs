@@ -11,7 +11,7 @@ use crate::domain::stage::{JobEvent, Skip, Stage};
 pub enum RowChange {
     /// The row orders what the job does or has done.
     Same,
-    /// The row orders the same, and says something else besides. Has the job with the new row.
+    /// The row requests the same, and says something else besides. Has the job with the new row.
     Noted(Box<Job>),
     /// The row orders something else. Has the job at its start.
     Reordered(Box<Job>),

@@ -7,7 +7,7 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
-use crate::domain::callback_seal::AddressSeal;
+use crate::domain::callback_auth::AddressSeal;
 use crate::domain::hint::Hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::pipeline::request::callback_address::{CALLBACK_PATH, WEBHOOK_PATH};

@@ -32,10 +32,17 @@ pub struct ErrorBody {
     pub other: Map<String, Value>,
 }
 
+/// What the interface's message of an invalid create says of [`ErrorBody::validation_errors`].
+const SEE_FIELDS: &str = "See validation_errors for more details.";
+
 impl ErrorBody {
     /// Returns the message and every wrong field in one line.
     pub fn describe(&self) -> String {
-        let mut words = self.message.clone();
+        let mut words = match self.validation_errors.is_empty() {
+            true => self.message.clone(),
+            // The fields follow here, so their name in the body helps nobody.
+            false => self.message.replace(SEE_FIELDS, "").trim_end_matches(['.', ' ']).to_owned(),
+        };
         for wrong in &self.validation_errors {
             words.push_str("; ");
             words.push_str(&wrong.as_str().map_or_else(|| wrong.to_string(), str::to_owned));

@@ -62,8 +62,8 @@ impl Work<'_> {
             Ok(ControlAnswer::Acknowledged(job)) => {
                 self.batch.done += 1;
                 self.context.print_json(&row(&job))?;
-                let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                Ok(self.context.print_line(&format!("job {id}: {source}/{path}: {}", reason(&job)))?)
+                let (id, name) = (job.id, &job.key);
+                Ok(self.context.print_line(&format!("job {id}: {name}: {}", reason(&job)))?)
             }
             Ok(_) => Err(protocol_mismatch()),
             Err(refusal) => self.batch.record_refusal(self.context, selector, refusal),

@@ -101,10 +101,9 @@ fn print_added(context: &Context, added: &Added) -> io::Result<()> {
             .print_line(&format!("job {id}: {path} was added to the source {source}; the service will fetch it"));
     }
     if !added.known {
-        return context
-            .print_line(&format!("job {id}: {source}/{path} was added; scribed sends it when it has settled"));
+        return context.print_line(&format!("job {id}: {} was added; scribed sends it when it has settled", job.key));
     }
-    let name = if is_elsewhere { path.to_string() } else { format!("{source}/{path}") };
+    let name = if is_elsewhere { path.to_string() } else { job.key.to_string() };
     let fix = match kind {
         StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` continues it"),
         _ => String::new(),

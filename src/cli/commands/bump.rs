@@ -22,11 +22,9 @@ pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError>
             Ok(ControlAnswer::Bumped(job)) => {
                 batch.done += 1;
                 context.print_json(&row(&job))?;
-                let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                context.print_line(&format!(
-                    "job {id}: {source}/{path} is now processed before all others: {}",
-                    reason(&job)
-                ))?;
+                let (id, name) = (job.id, &job.key);
+                context
+                    .print_line(&format!("job {id}: {name} is now processed before all others: {}", reason(&job)))?;
             }
             Ok(_) => return Err(protocol_mismatch()),
             Err(refusal) => batch.record_refusal(context, typed, refusal)?,

@@ -49,13 +49,7 @@ async fn cancel_each(context: &Context, args: &CancelArgs, queue: &QueueAccess) 
             Ok(ControlAnswer::Cancelled(job)) => {
                 batch.done += 1;
                 context.print_json(&row(&job))?;
-                context.print_line(&format!(
-                    "job {}: {}/{}: {}",
-                    job.id,
-                    job.key.source,
-                    job.key.path,
-                    reason(&job)
-                ))?;
+                context.print_line(&format!("job {}: {}: {}", job.id, job.key, reason(&job)))?;
             }
             Ok(ControlAnswer::Deleted(deleted)) => {
                 let Deleted { job, is_gone, words } = *deleted;

@@ -14,6 +14,8 @@ use crate::config::model::{Config, ServiceConfig, Source, UploadMode};
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, DaemonStatus, RemovedSource};
 use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recognisers, renamed_sources, webhook_address};
+use crate::domain::count::agree;
+use crate::domain::fault::FaultKind;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::time_span::time_span;
 use crate::domain::zone::Zone;
@@ -92,7 +94,6 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     results.push(good("user", &format!("this check runs as {}; run it as the user that runs scribed", this_user())));
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
-        results.extend(missing_row_roots(mount.source(), &config));
         let refused = refused_ownership(mount.source()).filter(|_| mount.source().is_local());
         results.extend(
             refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
@@ -106,6 +107,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             }
         }));
     }
+    results.extend(missing_row_roots(&config));
     let serves = needs_recogniser(&config);
     if serves {
         results.extend(tools(&config));
@@ -208,13 +210,27 @@ async fn folder(mount: &Mount) -> CheckResult {
     good(&name, &format!("{folder} can be read and written{}", free_space(&source.folder)))
 }
 
-/// Reports folders that the rows of a source may name and that do not exist. scribed creates output folders itself.
-fn missing_row_roots(source: &Source, config: &Config) -> Option<CheckResult> {
-    let is_created = |root: &PathBuf| config.sources.iter().any(|other| other.output_folder.as_ref() == Some(root));
-    let gone = source.row_roots().iter().filter(|root| !root.is_dir() && !is_created(root));
-    let gone: Vec<String> = gone.map(|root| root.display().to_string()).collect();
-    let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
-    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words, "create or mount the folder"))
+/// Reports each folder that rows may name and that does not exist, once. The folders of sources have results of their
+/// own, and scribed creates output folders itself.
+fn missing_row_roots(config: &Config) -> Vec<CheckResult> {
+    let is_of_source = |root: &&PathBuf| {
+        config.sources.iter().any(|other| other.folder == **root || other.output_folder.as_ref() == Some(*root))
+    };
+    let mut gone: BTreeMap<&Path, Vec<&str>> = BTreeMap::new();
+    for source in &config.sources {
+        for root in source.row_roots().iter().filter(|root| !root.is_dir() && !is_of_source(root)) {
+            gone.entry(root).or_default().push(source.name.as_str());
+        }
+    }
+    let report = |(root, sources): (&Path, Vec<&str>)| {
+        let words = format!("rows may name files in {}, which does not exist", root.display());
+        bad(
+            &format!("{} {}", agree(sources.len() as u64, "source", "sources"), sources.join(", ")),
+            words,
+            "create or mount the folder",
+        )
+    };
+    gone.into_iter().map(report).collect()
 }
 
 async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
@@ -497,8 +513,12 @@ async fn service(config: &Config, client: &dyn Client) -> CheckResult {
         ),
         Err(ListFault::Now(fault)) => {
             let is_hosted = matches!(config.services.get(&client.identity().service), Some(ServiceConfig::Hosted(_)));
-            let hosted = "check `url` and `key` of the service in jobs.toml, and the network";
-            bad(&what, format!("{tried}: {}", fault.words), if is_hosted { hosted } else { NAMED_FIX })
+            let fix = match fault.kind {
+                _ if !is_hosted => NAMED_FIX,
+                FaultKind::Barred { .. } => "correct `key` of the service in jobs.toml, or ask its operator",
+                _ => "check `url` of the service in jobs.toml, and the network",
+            };
+            bad(&what, format!("{tried}: {}", fault.words), fix)
         }
     }
 }

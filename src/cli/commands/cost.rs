@@ -2,14 +2,14 @@
 
 use crate::cli::args::CostArgs;
 use crate::cli::commands::status::tell_budget;
+use crate::cli::date_argument::parse_date;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
-use crate::domain::names::{ServiceName, Timestamp};
-use crate::domain::zone::Zone;
+use crate::domain::names::ServiceName;
 use crate::pipeline::budget::hours;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
     let mut query = CostQuery {
         by: args.by,
         timezone: config.zone.name().to_owned(),
-        since: args.after.as_deref().map(|date| parse_date(config.zone, date)).transpose()?,
-        before: args.before.as_deref().map(|date| parse_date(config.zone, date)).transpose()?,
+        since: parse_date(config.zone, args.after.as_deref())?,
+        before: parse_date(config.zone, args.before.as_deref())?,
         after: None,
     };
     let queue = QueueAccess::find(&config).await?;
@@ -55,11 +55,6 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
             return Ok(0);
         }
     }
-}
-
-fn parse_date(zone: Zone, date: &str) -> Result<Timestamp, CommandError> {
-    let invalid = || CommandError::Usage(format!("{date:?} is not a date: write it like 2026-11-21"));
-    zone.start_of(date).ok_or_else(invalid)
 }
 
 /// One complete line of the output.
@@ -132,7 +127,13 @@ impl<'a> List<'a> {
         if self.lines == 1 {
             self.context.print_line(&line(self.by.name(), ["spent", "reserved", "price"].map(str::to_owned), ""))?;
         }
-        let name = row.job.as_ref().map_or_else(|| key.to_owned(), |(source, path)| format!("{key} {source}/{path}"));
+        let name = row.job.as_ref().map_or_else(
+            || key.to_owned(),
+            |(source, path)| match path.starts_with('/') {
+                true => format!("{key} {path} ({source})"),
+                false => format!("{key} {source}/{path}"),
+            },
+        );
         self.context.print_line(&self.shown(&name, row))
     }
 

@@ -1,6 +1,7 @@
 //! `scribed jobs`: lists the jobs, one per line.
 
 use crate::cli::args::JobsArgs;
+use crate::cli::date_argument::parse_date;
 use crate::cli::render::job_json::{CSV_HEADER, csv_row, row};
 use crate::cli::render::terminal;
 use crate::cli::render::terminal::Table;
@@ -38,7 +39,11 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     };
     let stages = if args.edited { vec![StageKind::Written] } else { stages };
     let (incomplete, suspect, edited) = (args.incomplete, args.suspect, args.edited);
-    let mut selection = Selection { stages, source, incomplete, suspect, edited, ..Selection::default() };
+    let date = |typed: &Option<String>| parse_date(config.display_zone, typed.as_deref());
+    let (since, before) = (date(&args.after)?, date(&args.before)?);
+    let is_every_time = since.is_none() && before.is_none();
+    let mut selection =
+        Selection { stages, source, incomplete, suspect, edited, since, before, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
     let limit = args.limit.or((is_screen && !args.all).then_some(TERMINAL_LIMIT)).unwrap_or(u64::MAX);
     let mut list = List::new(context, args, is_screen)?;
@@ -53,7 +58,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         selection.after = page.next;
         let is_full = totals.shown >= limit;
         let is_every_job = !selection.incomplete && !selection.suspect && !selection.edited;
-        let is_counted_by_queue = selection.source.is_none() && is_every_job;
+        let is_counted_by_queue = selection.source.is_none() && is_every_job && is_every_time;
         if is_screen && is_full && selection.after.is_some() && is_counted_by_queue {
             totals.by_stage = counts_by_stage(&queue, &selection).await?;
             break;

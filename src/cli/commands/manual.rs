@@ -34,6 +34,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/callbacks-behind-a-proxy.md"),
     page!("docs/how-to/captions.md"),
     page!("docs/how-to/changed-files.md"),
+    page!("docs/how-to/cron.md"),
     page!("docs/how-to/edited-outputs.md"),
     page!("docs/how-to/engines.md"),
     page!("docs/how-to/full-disk.md"),

@@ -164,9 +164,8 @@ fn print_review(context: &Context, job: &Job) -> io::Result<()> {
 fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
     if let Some(Origin { job, key, .. }) = moved_to {
         context.print_line(&format!(
-            "  file     not at this path any more; {}/{}, job {job}, has the same content and uses its \
-             transcription: probably its new path",
-            key.source, key.path
+            "  file     not at this path any more; {key}, job {job}, has the same content and uses its \
+             transcription: probably its new path"
         ))?;
     } else if is_gone {
         context.print_line("  file     not at this path any more: moved, renamed or removed; the outputs stay")?;
@@ -176,10 +175,7 @@ fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, orig
         true => ("was", "under its old path"),
         false => ("duplicate of", "which has the same content"),
     };
-    context.print_line(&format!(
-        "  origin   {was} {}/{}, job {job}, {how}; nothing was bought again",
-        key.source, key.path
-    ))
+    context.print_line(&format!("  origin   {was} {key}, job {job}, {how}; nothing was bought again"))
 }
 
 fn cost(charge: &Charge) -> String {

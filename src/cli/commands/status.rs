@@ -133,7 +133,8 @@ fn print(context: &Context, status: &QueueStatus, last: Option<&LastPass>) -> io
     }) {
         tell_service(context, served)?;
     }
-    for LaneCounts { lane, waiting, in_flight } in &status.lanes {
+    for LaneCounts { lane, waiting, in_flight } in status.lanes.iter().filter(|lane| lane.waiting + lane.in_flight > 0)
+    {
         context.print_line(&format!("lane {}: {waiting} waiting, {in_flight} in flight", lane.name()))?;
     }
     print_pauses(context, &status.pauses)?;
@@ -314,7 +315,8 @@ fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
     match &served.list_awaited {
         Some(words) => context.print_line(&format!("  {words}"))?,
         None if served.suspect => {
-            context.print_line(&format!("  {NEW}: scribed submits nothing before it has read the service's list"))?;
+            context
+                .print_line(&format!("  before it submits anything, scribed reads the list of the service ({NEW})"))?;
         }
         None => {}
     }

@@ -24,7 +24,7 @@ pub struct ManifestTotals {
     pub problem: Option<String>,
     pub encoding: Encoding,
     pub rows: u64,
-    /// Invalid rows, which order nothing.
+    /// Invalid rows, which request nothing.
     pub wrong: u64,
     /// Rows whose jobs would fail.
     pub failing: u64,
@@ -98,7 +98,7 @@ impl ManifestTotals {
                 agree(self.awaited, "waits for a file that does not exist yet", "wait for files that do not exist yet"),
             ),
             (self.repeated, agree(self.repeated, "repeats another row", "repeat another row")),
-            (self.wrong, agree(self.wrong, "is wrong and orders nothing", "are wrong and order nothing")),
+            (self.wrong, agree(self.wrong, "is wrong and requests nothing", "are wrong and request nothing")),
             (self.failing, "would fail"),
             (
                 self.unfit,

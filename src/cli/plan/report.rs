@@ -343,7 +343,7 @@ impl PlanReport {
         let parts = [
             (self.new, "new"),
             (self.changed, "changed after the end of the job: sent if the content is new"),
-            (self.reordered, "ordered again by an edited row"),
+            (self.reordered, "requested again by an edited row"),
             (self.on_the_way, "in the queue, not sent yet"),
             (
                 sent.duplicates,

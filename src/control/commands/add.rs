@@ -28,7 +28,10 @@ use std::sync::Arc;
 /// [`CommandRefusal::Declined`] if the source's folder is not available.
 pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added, CommandRefusal> {
     let Some((mount, key)) = handler.key(place.path()).await else {
-        return Err(CommandRefusal::Usage(handler.outside_message(place)));
+        let outside = handler.outside_message(place);
+        return Err(CommandRefusal::Usage(format!(
+            "{outside}: copy it into one of them, or add a [[source]] with its folder to jobs.toml"
+        )));
     };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     let (source, file) = (Arc::clone(mount.source()), below.to_owned());

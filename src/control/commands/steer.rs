@@ -135,7 +135,7 @@ fn incomplete(job: &Job) -> String {
     format!(
         "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says \
          now, with another purchase if that differs: scribed retry --fresh {0}. To buy the same again: scribed \
-         retry --fresh --pay-again {0}. To accept it as it is: scribed acknowledge {0}",
+         retry --fresh --pay-again {0}. To leave it as it is: scribed acknowledge {0}",
         job.id,
         reason(job)
     )

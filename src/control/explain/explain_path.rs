@@ -95,7 +95,8 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
             let next = "`scribed explain` with the recording explains its outputs; `scribed verify` names edited ones";
             return Ok(Explained { source: Some(source), ..found(PathRole::PassedOver, words, next) });
         }
-        let next = "nothing: scribed scans only the folders of its sources";
+        let next = "nothing: scribed sends recordings in the folders of its sources and those that rows of manifests \
+                    name; to send it, name it in a manifest, or add a [[source]] with its folder to jobs.toml";
         return Ok(found(PathRole::Outside, handler.outside_message(place), next));
     };
     let source = mount.source();

@@ -192,7 +192,7 @@ async fn list_scan(handler: &CommandHandler, job: &Job, service: &ServiceName) -
     };
     let suspect = handler.store.is_suspect(service).await?;
     let words = awaited.or_else(|| {
-        suspect.then(|| format!("{NEW}: scribed submits nothing before it has read the list of service {service}"))
+        suspect.then(|| format!("before it submits anything, scribed reads the list of service {service} ({NEW})"))
     });
     Ok(words.map(|words| blocking_fact(FactKind::Suspect, words, None)))
 }

@@ -79,7 +79,7 @@ fn step_without_due_time(job: &Job) -> String {
                 ""
             };
             format!(
-                "nothing by itself: `scribed acknowledge {id}` accepts it as it is{correct}; {}",
+                "nothing by itself: `scribed acknowledge {id}` acknowledges that it is incomplete{correct}; {}",
                 completion_commands(job)
             )
         }
@@ -88,7 +88,7 @@ fn step_without_due_time(job: &Job) -> String {
         }
         StageKind::Written if job.is_suspect() => format!(
             "nothing by itself: compare its outputs with the recording at the times of the warnings; `scribed \
-             acknowledge {}` accepts it as it is",
+             acknowledge {}` acknowledges the warnings",
             job.id
         ),
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
@@ -178,9 +178,9 @@ mod tests {
         insta::assert_snapshot!(all.iter().map(step_without_due_time).collect::<Vec<_>>().join("\n"), @r"
         nothing by itself: `scribed retry 7` continues it; `scribed acknowledge 7` acknowledges the failure
         nothing by itself: `scribed retry 7` continues it
-        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
         nothing: it was acknowledged with `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
-        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry 7` reads the kept result again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry 7` reads the kept result again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
         ");
     }
 

@@ -94,11 +94,11 @@ impl MatchingRow {
                     || "it has no receipt yet".to_owned(),
                     |receipt| format!("its receipt is {}", receipt.display()),
                 );
-                let words = format!("{place} orders it{}: {stands}; {back}", terms(row));
+                let words = format!("{place} names it{}: {stands}; {back}", terms(row));
                 JobFact { holds: false, ..blocking_fact(FactKind::Row, words, None) }
             }
             Err(wrong) => {
-                let words = format!("{place} names it but orders nothing: {}", join_errors(wrong));
+                let words = format!("{place} names it, but is wrong and requests nothing: {}", join_errors(wrong));
                 JobFact {
                     holds: false,
                     ..blocking_fact(
@@ -124,7 +124,8 @@ impl MatchingRow {
 }
 
 fn terms(row: &ManifestRow) -> String {
-    let template = row.template.as_ref().map(|template| format!(" with the template {template}"));
-    let languages = (!row.languages.is_empty()).then(|| format!(" in {}", row.languages.join(", ")));
-    [template, languages].into_iter().flatten().collect()
+    let template = row.template.as_ref().map(|template| format!("template {template}"));
+    let languages = (!row.languages.is_empty()).then(|| format!("languages {}", row.languages.join(", ")));
+    let terms: Vec<String> = [template, languages].into_iter().flatten().collect();
+    if terms.is_empty() { String::new() } else { format!(" ({})", terms.join(", ")) }
 }

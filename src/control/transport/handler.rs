@@ -228,7 +228,7 @@ impl CommandHandler {
         }
     }
 
-    /// Returns the message for a path that is below no source's folder, with what to do.
+    /// Returns the message for a path that is below no source's folder. The callers say what to do.
     pub fn outside_message(&self, place: &MediaAddress) -> String {
         if media_address::is_url(place.path()) {
             return format!(
@@ -237,11 +237,7 @@ impl CommandHandler {
         }
         let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
         let folders: Vec<String> = self.mounts.values().map(folder).collect();
-        format!(
-            "{place} is not below the folder of a source ({}): copy it into one of them, or add a [[source]] with \
-             its folder to jobs.toml",
-            folders.join(", ")
-        )
+        format!("{place} is not below the folder of a source ({})", folders.join(", "))
     }
 
     /// Returns a job as commands show it, with the reasons for waiting that its stored row does not have: budgets,

@@ -21,7 +21,7 @@ pub struct AssignedNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     Key(JobKey),
-    /// The row with this number orders the same.
+    /// The row with this number requests the same.
     Repeats(u64),
 }
 
@@ -47,7 +47,7 @@ impl<'r> OwnName<'r> {
 }
 
 impl AssignedNames {
-    /// Returns the number of the earlier row that orders the same. Only for rows that [`AssignedNames::name`] does not
+    /// Returns the number of the earlier row that requests the same. Only for rows that [`AssignedNames::name`] does not
     /// name.
     pub fn earlier(&mut self, row: &ManifestRow) -> Option<u64> {
         let first = *self.ordered.entry((recording(row), order(row))).or_insert(row.number);

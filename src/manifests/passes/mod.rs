@@ -105,7 +105,7 @@ struct Taken {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCounts {
     pub rows: u64,
-    /// Rows with errors, which order nothing.
+    /// Rows with errors, which request nothing.
     pub wrong: u64,
     /// Rows that order the same as another row.
     pub repeated: u64,

@@ -188,7 +188,7 @@ impl SourceManifests {
     fn log_wrong(&self, manifest: &RelPath, wrong: &[RowError]) {
         let source = &self.mount.source().name;
         for reason in wrong {
-            tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row of a manifest is wrong and orders nothing; other rows continue");
+            tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row of a manifest is wrong and requests nothing; other rows continue");
         }
     }
 

@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 /// The result of a row.
 pub enum RowResult<'i> {
     Wrong(&'i [RowError]),
-    /// The row with this number orders the same.
+    /// The row with this number requests the same.
     Repeats(u64),
     /// The row's job, and whether its file is awaited.
     Job(Box<Job>, bool),
@@ -155,7 +155,7 @@ impl Draft {
             }
             RowResult::Repeats(first) => {
                 set("state", "repeated".to_owned());
-                set("reason", format!("row {first} orders the same recording"));
+                set("reason", format!("row {first} requests the same recording"));
             }
             RowResult::LeftOut => {
                 set("state", "left out".to_owned());

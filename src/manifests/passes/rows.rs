@@ -50,7 +50,7 @@ pub fn sight(looked: Option<&io::Result<FileLook>>) -> RowSight {
 }
 
 /// Reads a manifest with this stamp once and collects repeated rows. A pass does this before it uses any row, so that
-/// an incomplete file orders nothing. `on_row` is called for each valid row, with the policy for its paths. Blocks.
+/// an incomplete file requests nothing. `on_row` is called for each valid row, with the policy for its paths. Blocks.
 ///
 /// # Errors
 /// Returns the reason why nothing of the manifest is used.

@@ -3,7 +3,7 @@
 //! a row every job is polled by itself.
 
 use super::Engine;
-use super::resolve_creates::still_ours;
+use super::schedule_list_scan::still_ours;
 use crate::backpressure::Permit;
 use crate::backpressure::service_gate::{Observation, RequestKind};
 use crate::client::contract::ListFault;

@@ -52,7 +52,7 @@ mod list_view;
 mod log_end;
 mod pass_end;
 mod recheck_file;
-mod resolve_creates;
+mod schedule_list_scan;
 mod scheduler;
 mod send_checks;
 mod shared_list_scan;

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Why a queue is suspect.
-pub const NEW: &str = "the queue is new, was repaired, or was restored from an older state";
+pub const NEW: &str = "the queue is new, repaired or restored";
 
 impl Engine {
     /// Whether creates may be sent, as far as the list is concerned. If not, starts the scan that this needs.
@@ -93,8 +93,8 @@ impl Engine {
             (None, None) if !left.is_zero() => format!("scribed starts to read it in {}", seconds(left)),
             (None, None) => return Ok(None),
         };
-        let why = if is_suspect { NEW } else { "it may have purchases that this queue does not know" };
-        Ok(Some(format!("scribed submits nothing before it has read the list of service {service} ({why}): {state}")))
+        let why = if is_suspect { NEW } else { "as after each start" };
+        Ok(Some(format!("before it submits anything, scribed reads the list of service {service} ({why}): {state}")))
     }
 
     /// Says what people should know about the service, although it stops nothing.

@@ -1,4 +1,4 @@
-//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create. `engine/resolve_creates.rs`
+//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create. `engine/schedule_list_scan.rs`
 //! decides when the list is scanned, once for all unknown creates, and commits the results.
 
 use crate::client::contract::{Identity, ListItem};

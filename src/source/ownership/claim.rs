@@ -466,8 +466,8 @@ impl Claim {
         };
         tracing::warn!(
             source = %self.source, folder = %self.folder.display(), %from,
-            "this installation takes over the folder; before it buys anything, it reads the service's list for \
-             what was bought there"
+            "this installation takes over the folder; before it buys anything, it reads the list \
+             of the service for purchases that its queue does not know"
         );
     }
 

@@ -3,7 +3,7 @@
 
 use crate::support::bed::{Bed, QUICK, wait_until};
 use crate::support::manifests::{bed, config, receipt, states, write};
-use crate::support::stub::Stub;
+use crate::support::stub::{Act, Stub, refusal};
 use serde_json::Value;
 use std::fs;
 
@@ -211,4 +211,26 @@ fn an_output_folder_that_scribed_will_create_is_no_mistake() {
     let told = words(&bed, 0, "source radio");
     assert!(told.contains("scribed will create") && told.contains("texts"), "{told}");
     assert!(!bed.run(["check"]).stdout.contains("does not exist"));
+}
+
+#[test]
+fn a_folder_that_rows_of_two_sources_may_name_is_missing_once() {
+    let stub = Stub::well();
+    let second = "[[source]]\nname = \"more\"\nmanifest = \"more/*.csv\"\nroots = [\"gone\"]\n";
+    let bed = bed(&stub, &format!("roots = [\"gone\", \"inbox\"]\n{second}"));
+    fs::create_dir(bed.path("more")).unwrap();
+    write(&bed, "may.csv", "file\n");
+    assert!(words(&bed, 1, "sources lists, more").contains("gone, which does not exist"));
+    assert_eq!(bed.run(["check"]).stdout.matches("which does not exist").count(), 1);
+}
+
+#[test]
+fn a_refused_key_is_not_blamed_on_the_network() {
+    let stub = Stub::start(|_, _| Act::Say(refusal(401, "unknown key")));
+    let bed = bed(&stub, "");
+    write(&bed, "may.csv", "file\n");
+    let ran = bed.run(["check", "--json"]);
+    let service = ran.objects().into_iter().find(|result| result["what"] == "service default").unwrap();
+    let fix = service["fix"].as_str().unwrap();
+    assert!(fix.contains("`key`") && !fix.contains("network"), "{service}");
 }

@@ -55,6 +55,10 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
     ];
     assert_eq!(rows.iter().map(keys).collect::<Vec<_>>(), [contract]);
     assert_eq!(bed.run(["jobs", "--stage", "failed"]).stdout, "");
+    let listed = |options: &[&str]| bed.run([&["jobs", "--json"], options].concat()).objects().len();
+    assert_eq!((listed(&["--after", "2020-01-01"]), listed(&["--before", "2020-01-01"])), (2, 0));
+    assert_eq!((listed(&["--since", "2999-01-01"]), listed(&["--before", "2999-01-01"])), (0, 2));
+    assert_eq!(bed.run(["jobs", "--after", "yesterday"]).code, 2);
     assert!(bed.run(["jobs"]).stdout.contains("the file is empty (0 bytes)"));
 
     let by_path = bed.run(["show", "--json", talk.to_str().unwrap()]);

@@ -203,7 +203,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
     let running = bed.daemon();
-    let waits = "scribed submits nothing before it has read the list of service default (the queue is new, was repaired, or was restored from an older state): scribed starts to read it in ";
+    let waits = "before it submits anything, scribed reads the list of service default (the queue is new, repaired or restored): scribed starts to read it in ";
     wait_until("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();

@@ -245,7 +245,7 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
     bed.once(1);
     let is_named = |words: &str, list: &str| words.contains(list) && words.contains("lists: ");
     let (code, words) = check(&bed);
-    assert!(code == 2 && is_named(&words, "1 row of rows.csv is wrong and orders nothing"), "{words}");
+    assert!(code == 2 && is_named(&words, "1 row of rows.csv is wrong and requests nothing"), "{words}");
     assert!(is_named(&words, "scribed cannot use none.csv"), "{words}");
     let status = bed.run(["status", "--json"]).last_object();
     let wrong: Vec<(&Value, &Value)> =
@@ -330,7 +330,7 @@ fn a_job_that_no_pass_can_send_is_a_warning_where_a_longest_wait_is_given() {
     assert_eq!(check(&[]).code, 0, "a pass ended, and nothing else was asked for");
     assert_eq!(check(&["--max-wait", "1h"]).code, 0);
     let late = check(&["--max-wait", "1ms"]);
-    assert!(late.code == 1 && late.stdout.contains("job 1 (inbox/talk.wav) has made no progress since "), "{late:?}");
+    assert!(late.code == 1 && late.stdout.contains("job 1, inbox/talk.wav, has made no progress since "), "{late:?}");
     let rest = "; it waits for: its window (start passes while the window is open, or change `submit`)";
     assert!(late.stdout.contains(rest), "{late:?}");
     let shown = bed.run(["status"]).stdout;

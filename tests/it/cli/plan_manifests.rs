@@ -94,7 +94,7 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
         "copy            lists/copy.wav, row 6 of may.csv: duplicate of another file",
         "wrong           lists, row 3 of may.csv: row 3, column",
         "waits           lists/late.wav, row 4 of may.csv",
-        "repeated        lists/a.wav, row 5 of may.csv: row 2 orders the same recording",
+        "repeated        lists/a.wav, row 5 of may.csv: row 2 requests the same recording",
         "skipped         lists/empty.wav, row 11 of may.csv",
     ] {
         assert!(listed.lines().any(|said| said.starts_with(line)), "{line}: {listed}");
@@ -122,7 +122,7 @@ fn what_a_plan_counts_is_what_once_does() {
     let after = plan(&bed, 0);
     assert_eq!(numbers(&after, &["files", "twins", "awaited"]), [0, 0, 1], "{after}");
     assert_eq!(after["done"], ended["done"]);
-    // An edited row is ordered again; what only goes to another place was bought.
+    // An edited row is requested again; what only goes to another place was bought.
     write(&bed, "june.csv", "file,language,output\na.wav,it,\nc.wav,,out/\n");
     let edited = plan(&bed, 0);
     assert_eq!(numbers(&edited, &["files", "twins", "reordered"]), [1, 1, 2], "{edited}");
@@ -258,13 +258,13 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
     assert_eq!((&said["verdict"], facts(&said).len()), (&json!("listed"), 3), "{said}");
     assert!(
         facts(&said)[0].starts_with(
-            "row 2 of june.csv (source lists) orders it in de: scribed has not read its current content yet"
+            "row 2 of june.csv (source lists) names it (languages de): scribed has not read its current content yet"
         ),
         "{said}"
     );
     assert!(facts(&explain("inbox/late.wav"))[0].contains("its file does not exist yet"));
     let said = explain("inbox/b.wav");
-    assert!(facts(&said)[0].contains("orders nothing: row 3, column `Language`"), "{said}");
+    assert!(facts(&said)[0].contains("requests nothing: row 3, column `Language`"), "{said}");
     assert_eq!(said["next"], "nothing, until the row is fixed");
     bed.once(1);
     let said = explain("inbox/late.wav");

@@ -16,7 +16,7 @@ use scribed::testing::clock::{Clock, Steady};
 use scribed::testing::config::load::read;
 use scribed::testing::config::model;
 use scribed::testing::config::model::Config;
-use scribed::testing::domain::callback_seal::AddressSeal;
+use scribed::testing::domain::callback_auth::AddressSeal;
 use scribed::testing::domain::charge::{Charge, State};
 use scribed::testing::domain::fault::FaultKind;
 use scribed::testing::domain::hint::Hint;

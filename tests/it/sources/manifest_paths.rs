@@ -209,7 +209,7 @@ fn what_lies_in_a_folder_that_is_kept_local_is_sent_nowhere_else() {
     assert_eq!(
         (&sum["failed"], &sum["waiting_for"]["not allowed"]),
         (&0.into(), &serde_json::Value::Null),
-        "the rows that were removed order nothing any more: {sum}"
+        "the rows that were removed request nothing any more: {sum}"
     );
     assert!(sum["done"].as_u64().unwrap() > 0 && bed.path("private/deep/talk.en.srt").is_file(), "{sum}");
     assert_eq!(sent(&stub), ["own.wav"]);

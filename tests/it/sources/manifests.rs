@@ -46,7 +46,7 @@ fn every_row_comes_back_with_what_became_of_it() {
         "the file of row 5 of 2024.csv does not exist yet; the job continues when it appears"
     );
     assert!(rows[4]["scribed_reason"].contains("names no recording"), "{:?}", rows[4]);
-    assert_eq!(rows[5]["scribed_reason"], "row 2 orders the same recording");
+    assert_eq!(rows[5]["scribed_reason"], "row 2 requests the same recording");
     assert!(bed.path("inbox/subs/a b.en.srt").is_file());
     let records = stub.records();
     let create = records.creates.iter().find(|create| create.file == "a b.wav").unwrap();

@@ -45,7 +45,7 @@ fn rows_of_any_length_are_taken_or_told_and_never_end_the_program() {
     write(&bed, "columns.csv", format!("file,{}\nc.wav,{}\n", names.join(","), cells.join(",")));
     for _ in 0..2 {
         let ran = bed.run(["once", "--json"]);
-        assert_eq!(ran.code, 1, "rows that order nothing are told: {}", ran.stderr);
+        assert_eq!(ran.code, 1, "rows that request nothing are told: {}", ran.stderr);
     }
     for name in ["a.en.txt", "c.en.txt"] {
         assert!(bed.path("inbox").join(name).exists(), "{name}");

@@ -538,7 +538,7 @@ fn describe(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::AtTheService => ("at the service", ""),
         Forecast::Done => ("done", ""),
         Forecast::Held => ("held", ""),
-        Forecast::Reordered => ("ordered again", ""),
+        Forecast::Reordered => ("requested again", ""),
         Forecast::Awaited => ("waits", "its file does not exist yet; the job continues when it appears"),
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),

@@ -163,7 +163,7 @@ impl Planner<'_> {
                     self.print_entry(
                         &named_row(source, row),
                         "repeated",
-                        &format!("row {first} orders the same recording"),
+                        &format!("row {first} requests the same recording"),
                     )?;
                 }
             }

@@ -6,7 +6,7 @@ use super::render::{AcceptQuery, RenderQuery};
 use super::verify::VerifyQuery;
 use crate::control::media_address::MediaAddress;
 use crate::domain::job::JobKey;
-use crate::domain::names::{JobId, ServiceName, SourceName};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::PauseScope;
 use crate::domain::remote_url::RemoteUrl;
@@ -174,4 +174,10 @@ pub struct Selection {
     /// Only jobs of the rows of this manifest; `None` means all.
     #[serde(default)]
     pub manifest: Option<RelPath>,
+    /// Only jobs that reached their stage at this time or later; `None` means all.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
+    /// Only jobs that reached their stage before this time; `None` means all.
+    #[serde(default)]
+    pub before: Option<Timestamp>,
 }

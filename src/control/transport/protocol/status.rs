@@ -202,7 +202,7 @@ pub struct ManifestStatus {
     pub problem: Option<String>,
     /// The number of rows; `None` before the manifest was first read.
     pub rows: Option<u64>,
-    /// The number of wrong rows, which order nothing.
+    /// The number of wrong rows, which request nothing.
     pub wrong: u64,
     /// The number of rows that order what another row orders.
     pub repeated: u64,

@@ -9,7 +9,7 @@ use scribed::testing::client::contract::{Client, Identity};
 use scribed::testing::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::testing::clock::{Clock, Steady, SystemClock, Uptime};
 use scribed::testing::config::model::Config;
-use scribed::testing::domain::callback_seal::AddressSeal;
+use scribed::testing::domain::callback_auth::AddressSeal;
 use scribed::testing::domain::names::Timestamp;
 use scribed::testing::domain::routing::ServiceRouting;
 use scribed::testing::domain::stage::StageKind;
