@@ -1,6 +1,7 @@
-//! Checks what a test must not leave in its folder: processes, locks, unfinished files.
+//! Checks what a test must not leave in its folder: processes, locks, leases on folders, unfinished files.
 
 use super::bed::{files, wait_until};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ pub fn was_killed_in(folder: &Path) {
 }
 
 /// Fails if a process works in this folder, a file in it is locked, or a process that ended by itself left an
-/// unfinished file.
+/// unfinished file, or a lease on a folder that it did not give back.
 pub fn assert_none(folder: &Path) {
     wait_until("no process is left in the folder of the test", || !is_worked_in(folder));
     // A child of another test inherits every open file, including its locks, until it executes another program.
@@ -23,7 +24,19 @@ pub fn assert_none(folder: &Path) {
     if !KILLED_IN.lock().unwrap().remove(folder) {
         let unfinished: Vec<PathBuf> = files(folder).into_iter().filter(|path| is_unfinished(path)).collect();
         assert!(unfinished.is_empty(), "never finished: {unfinished:?}");
+        let leased: Vec<PathBuf> = files(folder).into_iter().filter(|path| is_leased(path, folder)).collect();
+        assert!(leased.is_empty(), "never given back: {leased:?}");
     }
+}
+
+/// Whether this is the marker of a folder that an installation below `state` has not given back.
+fn is_leased(path: &Path, state: &Path) -> bool {
+    let is_marker = path.file_name().is_some_and(|name| name == ".scribed");
+    let text = if is_marker { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    let owner = text.lines().find_map(|line| line.strip_prefix("owner: "));
+    owner.and_then(|owner| serde_json::from_str::<Value>(owner).ok()).is_some_and(|owner| {
+        owner["released"] == false && owner["path"].as_str().is_some_and(|path| Path::new(path).starts_with(state))
+    })
 }
 
 fn is_worked_in(folder: &Path) -> bool {
@@ -61,6 +74,15 @@ fn a_lock_is_seen_until_it_is_given_up() {
 fn a_file_that_was_never_finished_is_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(".0123456789abcdef0123456789abcdef.scribed-tmp"), "half").unwrap();
+    assert_none(folder.path());
+}
+
+#[test]
+#[should_panic(expected = "never given back")]
+fn a_folder_that_was_not_given_back_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = serde_json::json!({ "path": folder.path().join("state"), "released": false });
+    fs::write(folder.path().join(".scribed"), format!("0123\nowner: {owner}\n")).unwrap();
     assert_none(folder.path());
 }
 
