@@ -28,11 +28,13 @@ pub enum By {
     Source,
     /// The day on which it was bought.
     Day,
+    /// The month in which it was bought.
     Month,
     /// Where it was bought.
     Service,
     /// The parameters' name in `jobs.toml`.
     Template,
+    /// The recording.
     Job,
 }
 
