@@ -165,9 +165,15 @@ fn suffix_of<'s>(stem: &'s [u8], recording: &OsStr) -> Option<&'s str> {
 }
 
 /// Returns the language that the name of a text of `recording` says: `en` for `talk.en.sdh.srt`, whose `stem` is
-/// `talk.en.sdh`, and `de` for `talk.German.srt`.
+/// `talk.en.sdh`, and `de` for `talk.German.srt`; none for `talk.hi.srt`, which may be for the hearing impaired.
 pub fn named_language(stem: &[u8], recording: &OsStr) -> Option<String> {
     suffix_of(stem, recording)?.split('.').skip(1).find_map(language_of)
+}
+
+/// Whether the name of a text of `recording` has the mark `hi`, which stands for Hindi or for "hearing impaired".
+pub fn has_hi_mark(stem: &[u8], recording: &OsStr) -> bool {
+    let mut parts = suffix_of(stem, recording).unwrap_or_default().split('.').skip(1);
+    parts.any(|part| part.eq_ignore_ascii_case("hi"))
 }
 
 /// Returns the language that a part of a name is, as it is written there if it is a code. Codes of three letters count
