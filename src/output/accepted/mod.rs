@@ -7,6 +7,7 @@ mod apply;
 mod cues;
 mod file_content;
 mod matching;
+mod text_words;
 
 pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
 pub use file_content::FileContent;
