@@ -212,6 +212,32 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und"]);
 }
 
+/// The first one is written; the other one is kept with the result, and named.
+#[test]
+fn a_second_translation_into_one_language_is_named() {
+    let mut answer = rich();
+    let french =
+        |text: &str, language: &str| json!({ "languages": [language], "full_transcript": text, "utterances": [] });
+    let mut of = |translations: Value| {
+        answer["result"]["translation"]["results"] = translations;
+        let RenderedResult { outputs, unread, .. } = rendered(&answer, &[Format::Txt]);
+        let translated = outputs.into_iter().filter(|output| output.kind.is_translation);
+        let texts = translated.map(|output| {
+            (output.kind.language.unwrap_or_default(), String::from_utf8(output.bytes).unwrap().trim_end().to_owned())
+        });
+        (texts.collect::<Vec<_>>(), unread)
+    };
+    let pair = |language: &str, text: &str| (language.to_owned(), text.to_owned());
+    let (first, other) = (french("Bonjour.", "fr"), french("Salut.", "fr"));
+    let named = Some("second translation into fr".to_owned());
+    assert_eq!(of(json!([first, other])), (vec![pair("fr", "Bonjour.")], named));
+    let three = Some("second translation into fr (2)".to_owned());
+    assert_eq!(of(json!([first, other, other])), (vec![pair("fr", "Bonjour.")], three));
+    assert_eq!(of(json!([first, first])), (vec![pair("fr", "Bonjour.")], None), "nothing is lost");
+    let canadian = french("Allô.", "fr-CA");
+    assert_eq!(of(json!([first, canadian])), (vec![pair("fr", "Bonjour."), pair("fr-CA", "Allô.")], None));
+}
+
 #[test]
 fn a_translation_without_times_is_written_where_none_are_needed() {
     let mut answer = rich();
