@@ -27,8 +27,8 @@ pub struct TextLanguage {
     pub note: Option<String>,
 }
 
-/// Returns the language of a text: the one that the settings of its recording name, else the one that the name of the
-/// file says.
+/// Returns the language of a text: the one that the name of the file says, else the one that the settings of its
+/// recording name.
 pub async fn text_language(handler: &CommandHandler, target: &Target) -> TextLanguage {
     let (mount, job, now) = (Arc::clone(&target.mount), target.job.clone(), handler.clock.now());
     let configured = blocking(move || configured_languages(mount.source(), &job, now)).await;
@@ -51,21 +51,24 @@ fn configured_languages(source: &Source, job: &Job, now: Timestamp) -> Vec<Strin
 }
 
 fn choose(configured: &[String], of_source: Option<&str>, stem: &[u8], recording: &OsStr) -> TextLanguage {
-    let named = named_language(stem, recording);
-    if let [one] = configured {
-        let other = named.filter(|named| short_code(named) != short_code(one));
+    let expected = match configured {
+        [one] => Some(one),
+        _ => None,
+    };
+    if let Some(named) = named_language(stem, recording) {
+        let other = expected.filter(|expected| short_code(expected) != short_code(&named));
         let note = other.map(|other| {
-            format!("its name says {other}, and the settings of its recording say {one}: its language is {one}")
+            format!("its name says {named}, and the settings of its recording say {other}: its language is {named}")
         });
-        return TextLanguage { code: Some(one.clone()), note };
+        return TextLanguage { code: Some(named), note };
     }
     // Players read `.hi.` as "hearing impaired", too.
     let may_be_hindi = match configured {
         [] => of_source.is_none_or(is_hindi),
-        several => several.iter().any(|code| is_hindi(code)),
+        some => some.iter().any(|code| is_hindi(code)),
     };
-    let hindi = || (may_be_hindi && has_hi_mark(stem, recording)).then(|| HINDI.to_owned());
-    TextLanguage { code: named.or_else(hindi), note: None }
+    let hindi = (may_be_hindi && has_hi_mark(stem, recording)).then(|| HINDI.to_owned());
+    TextLanguage { code: hindi.or_else(|| expected.cloned()), note: None }
 }
 
 fn is_hindi(code: &str) -> bool {
@@ -82,9 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_of_the_recording_go_before_the_name_of_the_file() {
-        assert_eq!(code(&["de"], None, "talk.fr").as_deref(), Some("de"));
-        assert_eq!(code(&["de", "fr"], None, "talk.fr").as_deref(), Some("fr"), "several settle nothing");
+    fn the_name_of_the_file_goes_before_the_settings_of_the_recording() {
+        assert_eq!(code(&["de"], None, "talk.fr").as_deref(), Some("fr"));
+        assert_eq!(code(&["de"], None, "talk").as_deref(), Some("de"));
+        assert_eq!(code(&["de", "fr"], None, "talk"), None, "several settle nothing");
         assert_eq!(code(&[], Some("de"), "talk.fr").as_deref(), Some("fr"));
         assert_eq!(code(&[], Some("de"), "talk"), None, "that of the source");
         let note = |stem: &str| choose(&["de".to_owned()], None, stem.as_bytes(), OsStr::new("talk.wav")).note;

@@ -559,7 +559,7 @@ fn an_accepted_transcript_is_in_the_language_of_its_row_or_sidecar_and_hi_is_sel
     assert!(notes[..3].iter().all(Value::is_null), "{notes:?}");
     assert!(notes[3].as_str().unwrap().contains("its name says de"), "{notes:?}");
     assert_eq!(bed.run(["render"]).code, 0);
-    for output in ["inbox/ra.fr.txt", "inbox/rb.hi.txt", "english/rc.en.txt", "lists/rd.pt.txt"] {
+    for output in ["inbox/ra.fr.txt", "inbox/rb.hi.txt", "english/rc.en.txt", "lists/rd.de.txt"] {
         assert_eq!(fs::read_to_string(bed.path(output)).unwrap_or_default(), "from an earlier project\n", "{output}");
     }
     assert_eq!(bought(&stub), 0);
