@@ -34,5 +34,6 @@ pub use layout::{Layout, lay_out};
 pub use parse::{CaptionFile, CaptionFormat, DecodedText, FileCue};
 pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
+pub(crate) use timed_tokens::{breaks_anywhere, clings_to_next};
 pub use ttml::ttml;
 pub use vtt::{note_block, vtt};

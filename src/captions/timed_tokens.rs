@@ -90,7 +90,7 @@ pub(super) fn stay_together(left: char, right: char) -> bool {
 
 /// Whether the script of `c` writes words without spaces: Thai, Lao, Myanmar, Khmer, kana and
 /// the Chinese characters with their punctuation and full-width forms.
-pub(super) fn breaks_anywhere(c: char) -> bool {
+pub(crate) fn breaks_anywhere(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3000}'..='\u{312f}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{9fff}'
@@ -98,7 +98,7 @@ pub(super) fn breaks_anywhere(c: char) -> bool {
 }
 
 /// Whether `c` must not end a row: opening marks, and vowels written before their consonant.
-fn clings_to_next(c: char) -> bool {
+pub(crate) fn clings_to_next(c: char) -> bool {
     matches!(c, '\u{0e40}'..='\u{0e44}' | '\u{0ec0}'..='\u{0ec4}') || "「『（【〈《〔［｛“‘([{".contains(c)
 }
 

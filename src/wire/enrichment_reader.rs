@@ -161,9 +161,17 @@ impl ReadEnrichments {
         if language.is_none() {
             self.unread.count("translation.languages");
         }
-        let is_known = |known: &TranslatedSpeech| known.language == language && language.is_some();
-        if !speech.transcript().utterances.is_empty() && !self.translations.iter().any(is_known) {
-            self.translations.push(TranslatedSpeech { language, speech });
+        if speech.transcript().utterances.is_empty() {
+            return;
+        }
+        let of_language = |known: &&TranslatedSpeech| known.language == language && language.is_some();
+        match self.translations.iter().find(of_language) {
+            None => self.translations.push(TranslatedSpeech { language, speech }),
+            // The outputs of both would be the same files: the first one is written, and the other one named.
+            Some(first) if first.speech.transcript().text() != speech.transcript().text() => {
+                self.unread.count(format!("second translation into {}", language.as_deref().unwrap_or_default()));
+            }
+            Some(_) => {}
         }
     }
 }

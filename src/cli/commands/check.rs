@@ -316,7 +316,7 @@ fn of_source(unsupported: &UnsupportedCheck, source: &Source) -> Vec<CheckResult
     own.chain(of_rows.map(|words| warning(&what, words, fix))).collect()
 }
 
-/// Warns of enrichments that are requested and that no output of the source shows.
+/// Warns of enrichments and subtitles that are requested and that no output of the source shows.
 fn unshown_enrichments(config: &Config) -> Vec<CheckResult> {
     let of_source = |source: &Source| {
         let unshown = check_outputs::unshown(source);

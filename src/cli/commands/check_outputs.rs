@@ -1,4 +1,4 @@
-//! Enrichments that a source requests and that none of its outputs shows.
+//! Enrichments and subtitles that a source requests and that none of its outputs shows.
 
 use crate::config::model::Source;
 use crate::domain::format::Format;
@@ -6,8 +6,8 @@ use crate::domain::missing_enrichment::Enrichment;
 use crate::output::formats::enrichments_of;
 use crate::wire::params::Params;
 
-/// Returns for each enrichment that no output shows what is wrong and what to do. Nothing of what was requested is lost:
-/// the result is kept, and outputs that are configured later are made from it.
+/// Returns for each enrichment, and for subtitles, that no output shows what is wrong and what to do. Nothing of what was
+/// requested is lost: the result is kept, and outputs that are configured later are made from it.
 pub(super) fn unshown(source: &Source) -> Vec<(String, String)> {
     let request = source.template.static_params(source.language.as_deref());
     unshown_of(&request, &source.outputs)
@@ -16,14 +16,37 @@ pub(super) fn unshown(source: &Source) -> Vec<(String, String)> {
 fn unshown_of(request: &Params, outputs: &[Format]) -> Vec<(String, String)> {
     let is_shown = |enrichment: Enrichment| outputs.iter().any(|format| shows(*format, enrichment));
     let unshown = request.requested().filter(|one| is_written(*one) && !is_shown(*one));
-    unshown.map(message).collect()
+    unshown.map(message).chain(unshown_subtitles(request, outputs)).collect()
+}
+
+/// Returns what is wrong if the request has a parameter of subtitles and no output is subtitles.
+fn unshown_subtitles(request: &Params, outputs: &[Format]) -> Option<(String, String)> {
+    let parameter = match (request.subtitles, &request.subtitles_config) {
+        (Some(true), _) => "subtitles",
+        (_, Some(_)) => "subtitles_config",
+        (_, None) => return None,
+    };
+    if outputs.iter().any(|format| shows_subtitles(*format)) {
+        return None;
+    }
+    let words = format!("its template has `{parameter}`, and none of its outputs shows subtitles");
+    Some((words, format!("add one of these to `outputs`: {}; or remove {parameter}", formats(shows_subtitles))))
+}
+
+fn shows_subtitles(format: Format) -> bool {
+    format == Format::Json || format.is_subtitles()
+}
+
+/// Lists the formats that show something.
+fn formats(shows: impl Fn(Format) -> bool) -> String {
+    let shown = Format::ALL.into_iter().filter(|format| shows(*format));
+    shown.map(|format| format!("\"{}\"", format.ext())).collect::<Vec<_>>().join(", ")
 }
 
 fn message(enrichment: Enrichment) -> (String, String) {
-    let formats = Format::ALL.into_iter().filter(|format| shows(*format, enrichment));
-    let names: Vec<String> = formats.map(|format| format!("\"{}\"", format.ext())).collect();
+    let names = formats(|format| shows(format, enrichment));
     let words = format!("it requests {}, and none of its outputs shows it", enrichment.name());
-    (words, format!("add one of these to `outputs`: {}; or remove {}", names.join(", "), enrichment.name()))
+    (words, format!("add one of these to `outputs`: {names}; or remove {}", enrichment.name()))
 }
 
 fn shows(format: Format, enrichment: Enrichment) -> bool {
@@ -56,5 +79,29 @@ mod tests {
             fix,
             "add one of these to `outputs`: \"json\", \"md\", \"html\", \"docx\", \"summary.txt\"; or remove summarization"
         );
+    }
+    #[test]
+    fn subtitles_that_no_output_shows_are_named() {
+        let unshown = |request: serde_json::Value, outputs: &[Format]| {
+            unshown_of(&Params::parse_lenient(&request), outputs)
+                .into_iter()
+                .map(|(words, _)| words)
+                .collect::<Vec<_>>()
+        };
+        let words =
+            |parameter: &str| format!("its template has `{parameter}`, and none of its outputs shows subtitles");
+        let config = json!({ "maximum_rows_per_caption": 1 });
+        let requested = json!({ "subtitles": true, "subtitles_config": config });
+        assert_eq!(unshown(requested.clone(), &[Format::Txt, Format::Docx]), [words("subtitles")]);
+        let laid_out = json!({ "subtitles": false, "subtitles_config": config });
+        assert_eq!(unshown(laid_out, &[Format::Txt]), [words("subtitles_config")]);
+        for shown in [Format::Srt, Format::Vtt, Format::Ttml, Format::Ass, Format::Json] {
+            assert_eq!(unshown(requested.clone(), &[Format::Txt, shown]), [const { String::new() }; 0], "{shown:?}");
+        }
+        assert_eq!(unshown(json!({ "subtitles": false }), &[Format::Txt]), [const { String::new() }; 0]);
+        let request = Params::parse_lenient(&requested);
+        let (_, fix) = unshown_of(&request, &[Format::Txt]).remove(0);
+        let named = "\"srt\", \"vtt\", \"json\", \"ttml\", \"ass\"";
+        assert_eq!(fix, format!("add one of these to `outputs`: {named}; or remove subtitles"));
     }
 }

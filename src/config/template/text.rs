@@ -148,6 +148,14 @@ impl Template {
         Params::parse_lenient(&value)
     }
 
+    /// Returns the spoken languages that it and the overlays name for a job. A text that does not render names none.
+    pub fn languages(&self, vars: &Vars, overlays: &[Overlay]) -> Vec<String> {
+        let mut value = self.0.fill("", &self.0.value, vars, &mut Vec::new());
+        lay_over(&mut value, vars, overlays);
+        coerce(&mut value);
+        Params::parse_lenient(&value).languages().to_vec()
+    }
+
     /// Fills the template in for a job. The overlays override it, the nearest last.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Accepting a file as the text of a recording: an output that a person edited, or a transcript that was made otherwise.
 //! It buys nothing. The text is kept in the state directory before its job has it.
 
+use super::accept_language::text_language;
 use super::accept_target::{Target, find};
 use super::render;
 use crate::blocking::blocking;
@@ -21,13 +22,9 @@ use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::rerender::{has_same_outputs, is_translation_of, path_of};
 use crate::pipeline::stages::write::write_guard::WriteGuard;
-use crate::source::filter::existing_subtitles::named_language;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Accepts a file, or takes its acceptance back.
@@ -48,17 +45,20 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     let former = former_note(&target).await;
     let encoding = content.encoding.map(|encoding| format!("it is not UTF-8, and was read as {encoding}"));
     let accepted = accepted(handler, query, &target, hash, result.as_ref());
-    keep(handler, &target, &accepted, content).await?;
+    let language = text_language(handler, &target).await;
+    keep(handler, &target, &accepted, content, language.code).await?;
     crash_points::point(Point::AcceptedKept);
     let change = Box::new(OutputChange::accepting(&target.job, accepted));
     let is_instead_of_purchase = result.is_some() && !target.job.is_accepted_only();
+    // Where something was recognised, the language is the recognised one.
+    let language_note = language.note.filter(|_| result.is_some());
     let job = commit(handler, &target.job, JobEvent::Accepted { change, result: result.map(Box::new) }).await?;
     if let Some(old) = target.job.accepted.as_ref().filter(|old| old.hash != hash) {
         forget_text(handler, &job, &old.hash).await;
     }
     tracing::info!(job = %job.id, path = %job.key.path, file = %target.output.name, by = %query.by, "a person accepted a file as the text of a job");
     handler.wake_engines();
-    let notes: Vec<String> = encoding.into_iter().chain(note).chain(former).collect();
+    let notes: Vec<String> = encoding.into_iter().chain(language_note).chain(note).chain(former).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(AcceptedAnswer { job, is_instead_of_purchase, note })
 }
@@ -223,6 +223,7 @@ async fn keep(
     target: &Target,
     accepted: &AcceptedText,
     content: FileContent,
+    language: Option<String>,
 ) -> Result<(), CommandRefusal> {
     let job = &target.job;
     let kept = KeptText {
@@ -233,21 +234,13 @@ async fn keep(
         path: job.key.path.lossy().into_owned(),
         text: content.text,
         original: content.original,
-        language: language_of(target),
+        language,
     };
     let (texts, key) = (texts(handler), job.key.clone());
     let saved = blocking(move || texts.save(&key, &kept)).await;
     saved.map_err(|error| {
         CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted"))
     })
-}
-
-/// Returns the language that the file's name says after that of its recording.
-fn language_of(target: &Target) -> Option<String> {
-    let name = target.output.name.as_bytes();
-    let stem = &name[..name.len().checked_sub(target.format.ext().len() + 1)?];
-    let recording = Path::new(OsStr::from_bytes(target.job.key.path.as_bytes())).file_name()?;
-    named_language(stem, recording)
 }
 
 fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {

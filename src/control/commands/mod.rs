@@ -1,6 +1,7 @@
 //! One file for each request: what it changes in the queue, or reads from it. Start reading at `steer.rs`.
 
 pub(crate) mod accept;
+mod accept_language;
 mod accept_target;
 pub(crate) mod acknowledge;
 pub(crate) mod add;

@@ -1,14 +1,15 @@
 //! Gives the words of a text the times of the words that were recognised. Pure.
 
 use super::matching::{Run, runs};
+use super::text_words::{TextWord, join, line_words};
 use crate::domain::transcript::{Transcript, Utterance, Word};
 
 /// A line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextLine {
+pub struct TextLine<'a> {
     /// The number of the speaker, from 0, if a heading names one.
     pub speaker: Option<u32>,
-    pub words: Vec<String>,
+    pub words: Vec<TextWord<'a>>,
 }
 
 /// A text with times.
@@ -22,14 +23,14 @@ pub struct Aligned {
 }
 
 /// Reads a plain text: an utterance a line, and lines such as `Speaker 1:` above those of one speaker.
-pub fn read_lines(text: &str) -> Vec<TextLine> {
+pub fn read_lines(text: &str) -> Vec<TextLine<'_>> {
     let (mut speaker, mut lines) = (None, Vec::new());
     for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
         let heading = line.strip_prefix("Speaker ").and_then(|rest| rest.strip_suffix(':'));
         if let Some(number) = heading.and_then(|number| number.parse::<u32>().ok()) {
             speaker = number.checked_sub(1);
         } else if !line.is_empty() {
-            lines.push(TextLine { speaker, words: line.split_whitespace().map(str::to_owned).collect() });
+            lines.push(TextLine { speaker, words: line_words(line) });
         }
     }
     lines
@@ -46,9 +47,9 @@ pub(super) struct TranscriptWord<'a> {
 
 /// Aligns a text with the recognised words: equal words, in the same order, get their times; runs of others share the
 /// time between their neighbours by their lengths. Times never go back.
-pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
+pub fn align(lines: &[TextLine<'_>], heard: &Transcript) -> Aligned {
     let heard = heard_words(heard);
-    let words: Vec<&str> = lines.iter().flat_map(|line| line.words.iter().map(String::as_str)).collect();
+    let words: Vec<&str> = lines.iter().flat_map(|line| line.words.iter().map(|word| word.text)).collect();
     let new: Vec<String> = words.iter().map(|word| key(word)).collect();
     let old: Vec<&str> = heard.iter().map(|word| word.key.as_str()).collect();
     let new: Vec<&str> = new.iter().map(String::as_str).collect();
@@ -87,25 +88,40 @@ impl<'a> TimedWord<'a> {
 pub(super) fn heard_words(transcript: &Transcript) -> Vec<TranscriptWord<'_>> {
     let mut words: Vec<TranscriptWord<'_>> = Vec::new();
     for utterance in &transcript.utterances {
+        let heard = |(text, (start, end)): (&str, (f64, f64)), confidence| TranscriptWord {
+            key: key(text),
+            start,
+            end,
+            confidence,
+            utterance,
+        };
         if utterance.words.is_empty() {
-            let parts: Vec<&str> = utterance.text.split_whitespace().collect();
+            let parts = texts(&utterance.text);
             let times = shares(&parts, utterance.start, utterance.end);
-            words.extend(parts.iter().zip(times).map(|(part, (start, end))| TranscriptWord {
-                key: key(part),
-                start,
-                end,
-                confidence: utterance.confidence,
-                utterance,
-            }));
+            words.extend(parts.into_iter().zip(times).map(|part| heard(part, utterance.confidence)));
         }
         for word in &utterance.words {
-            let Word { text, start, end, confidence } = word;
-            words.push(TranscriptWord { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
+            words.extend(parts_of(word).into_iter().map(|part| heard(part, word.confidence)));
         }
     }
     words.retain(|word| word.start.is_finite() && word.end.is_finite());
     words.sort_by(|one, other| one.start.total_cmp(&other.start));
     words
+}
+
+fn texts(text: &str) -> Vec<&str> {
+    line_words(text).into_iter().map(|word| word.text).collect()
+}
+
+/// Divides a recognised word as the text is divided, where a service sends several characters of a script without spaces
+/// as one word. They share its time.
+fn parts_of(word: &Word) -> Vec<(&str, (f64, f64))> {
+    let parts = texts(&word.text);
+    if parts.len() < 2 || !(word.start.is_finite() && word.end.is_finite()) {
+        return vec![(word.text.as_str(), (word.start, word.end))];
+    }
+    let times = shares(&parts, word.start, word.end);
+    parts.into_iter().zip(times).collect()
 }
 
 /// Returns the word without case and punctuation; as it is, if nothing else is in it.
@@ -156,18 +172,18 @@ pub(super) fn forward(timed: &mut [TimedWord<'_>]) {
     }
 }
 
-fn utterances(lines: &[TextLine], timed: Vec<TimedWord<'_>>) -> Vec<Utterance> {
+fn utterances(lines: &[TextLine<'_>], timed: Vec<TimedWord<'_>>) -> Vec<Utterance> {
     let mut timed = timed.into_iter();
-    let utterance = |line: &TextLine| {
+    let utterance = |line: &TextLine<'_>| {
         let times: Vec<TimedWord<'_>> = timed.by_ref().take(line.words.len()).collect();
         let heard = times.iter().find_map(|word| word.utterance);
-        let words = line.words.iter().zip(&times).map(|(text, time)| {
+        let words = line.words.iter().zip(&times).map(|(word, time)| {
             let TimedWord { start, end, confidence, .. } = *time;
-            Word { text: format!(" {text}"), start, end, confidence }
+            Word { text: word.with_space(), start, end, confidence }
         });
         let mean = times.iter().map(|word| word.confidence).sum::<f64>() / times.len().max(1) as f64;
         Utterance {
-            text: line.words.join(" "),
+            text: join(&line.words),
             start: times.first().map_or(0.0, |word| word.start),
             end: times.iter().map(|word| word.end).fold(0.0, f64::max),
             confidence: mean,
@@ -228,6 +244,27 @@ mod tests {
         assert_eq!((speakers, aligned.words, aligned.recognised), (vec![Some(1), Some(0)], 3, 3));
         assert_eq!(align(&read_lines("one"), &heard("one")).utterances[0].speaker, Some(3), "as it was heard");
         assert_eq!(align(&read_lines("a b"), &Transcript::default()).recognised, 0);
+    }
+
+    /// A service sends Chinese in words of some characters, and a line of it has no spaces.
+    #[test]
+    fn characters_of_a_script_without_spaces_keep_their_times() {
+        let word = |text: &str, start: f64| Word { text: text.to_owned(), start, end: start + 1.0, confidence: 0.5 };
+        let mut transcript = heard("");
+        transcript.utterances[0].words = vec![word("今天", 0.0), word("天气", 1.0), word("很好", 2.0)];
+        let aligned = align(&read_lines("今天天氣\n很好！ OK\n"), &transcript);
+        assert_eq!((aligned.words, aligned.recognised), (7, 5));
+        let said: Vec<&Utterance> = aligned.utterances.iter().collect();
+        assert_eq!((said[0].text.as_str(), said[1].text.as_str()), ("今天天氣", "很好！ OK"));
+        let times = |utterance: &Utterance| utterance.words.iter().map(|word| word.start).collect::<Vec<_>>();
+        assert_eq!((times(said[0]), &times(said[1])[..2]), (vec![0.0, 0.5, 1.0, 1.5], &[2.0, 2.5][..]));
+        let texts: Vec<&str> = said[1].words.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(texts, ["很", "好！", " OK"]);
+        // The same without words of the service.
+        transcript.utterances[0] =
+            Utterance { text: "今天天气很好".into(), end: 6.0, words: vec![], ..said[0].clone() };
+        let aligned = align(&read_lines("今天天氣很好"), &transcript);
+        assert_eq!((aligned.recognised, times(&aligned.utterances[0])), (5, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
     }
 
     proptest! {

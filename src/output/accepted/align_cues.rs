@@ -2,6 +2,7 @@
 
 use super::align::{TimedWord, TranscriptWord, forward, heard_words, key, shares};
 use super::matching::{Run, runs};
+use super::text_words::{TextWord, add_line, join};
 use crate::captions::Cue;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use std::ops::Range;
@@ -48,17 +49,18 @@ pub fn align_cues(cues: &[Cue], heard: &Transcript) -> AlignedCues {
 
 /// A word of a caption.
 struct CueWord<'a> {
-    text: &'a str,
+    word: TextWord<'a>,
     key: String,
     cue: usize,
 }
 
 fn cue_words(cues: &[Cue]) -> Vec<CueWord<'_>> {
-    let texts = cues.iter().enumerate().flat_map(|(cue, shown)| {
-        let texts = shown.rows.iter().flat_map(|row| row.split_whitespace());
-        texts.map(move |text| (cue, text))
-    });
-    texts.map(|(cue, text)| CueWord { text, key: key(text), cue }).collect()
+    let (mut texts, mut words) = (Vec::new(), Vec::new());
+    for (cue, shown) in cues.iter().enumerate() {
+        shown.rows.iter().for_each(|row| add_line(&mut texts, row));
+        words.extend(texts[words.len()..].iter().map(|word| CueWord { word: *word, key: key(word.text), cue }));
+    }
+    words
 }
 
 /// Returns the recognised word that each word is, if any; their order is the same.
@@ -177,7 +179,7 @@ impl<'h> Alignment<'_, 'h> {
         let start = instead.first().map_or(from, |word| word.start.clamp(from, until));
         let end = instead.last().map_or(until, |word| word.end.clamp(start, until));
         let utterance = said.map(|word| word.utterance);
-        let texts: Vec<&str> = self.words[part].iter().map(|word| word.text).collect();
+        let texts: Vec<&str> = self.words[part].iter().map(|word| word.word.text).collect();
         let shares = shares(&texts, start, end).into_iter();
         shares.map(move |(start, end)| TimedWord { start, end, confidence: 1.0, utterance })
     }
@@ -232,13 +234,13 @@ fn utterances(
 /// Makes an utterance of words; there is at least one.
 fn utterance(words: &[CueWord<'_>], timed: &[TimedWord<'_>], speaker: Option<u32>, language: &str) -> Utterance {
     let heard = timed[0].utterance;
-    let texts: Vec<&str> = words.iter().map(|word| word.text).collect();
-    let word = |(text, time): (&&str, &TimedWord<'_>)| {
+    let texts: Vec<TextWord<'_>> = words.iter().map(|word| word.word).collect();
+    let word = |(text, time): (&TextWord<'_>, &TimedWord<'_>)| {
         let TimedWord { start, end, confidence, .. } = *time;
-        Word { text: format!(" {text}"), start, end, confidence }
+        Word { text: text.with_space(), start, end, confidence }
     };
     Utterance {
-        text: texts.join(" "),
+        text: join(&texts),
         start: timed[0].start,
         end: timed.iter().map(|word| word.end).fold(0.0, f64::max),
         confidence: timed.iter().map(|word| word.confidence).sum::<f64>() / timed.len() as f64,
@@ -325,6 +327,31 @@ mod tests {
         let aligned = align_cues(&[named(1, cue(0, 4, "one two three four"))], &heard);
         let speakers: Vec<_> = aligned.utterances.iter().map(|utterance| utterance.speaker).collect();
         assert_eq!(speakers, [Some(0), Some(1)], "a caption of two people");
+    }
+
+    /// One character is corrected, and some are added. The rows of a caption are one text.
+    #[test]
+    fn characters_of_a_script_without_spaces_keep_all_that_is_known_of_them() {
+        let word = |text: &str, start: f64| Word { text: text.to_owned(), start, end: start + 1.0, confidence: 0.5 };
+        let mut heard = heard(&[(0, 0.0, "")]);
+        heard.utterances[0].words = vec![word("今天", 0.0), word("天气", 1.0), word("很好", 2.0)];
+        let rows = vec!["今天天氣".to_owned(), "很好 我们".to_owned()];
+        let aligned = align_cues(&[Cue { rows, ..cue(0, 4, "") }], &heard);
+        let expected = [
+            ("今", 0.0, 0.5, 0.5),
+            ("天", 0.5, 1.0, 0.5),
+            ("天", 1.0, 1.5, 0.5),
+            ("氣", 1.5, 2.0, 1.0),
+            ("很", 2.0, 2.5, 0.5),
+            ("好", 2.5, 3.0, 0.5),
+            ("我", 3.0, 3.5, 1.0),
+            ("们", 3.5, 4.0, 1.0),
+        ];
+        assert_eq!(words(&aligned), expected);
+        assert_eq!((aligned.words, aligned.recognised), (8, 5));
+        let utterance = &aligned.utterances[0];
+        assert_eq!(utterance.text, "今天天氣很好 我们", "no space between the rows");
+        assert_eq!(utterance.words.iter().map(|word| word.text.as_str()).collect::<String>(), utterance.text);
     }
 
     proptest! {

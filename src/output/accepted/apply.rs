@@ -3,6 +3,7 @@
 use super::align::{TextLine, align, read_lines, shares};
 use super::align_cues::{AlignedCues, align_cues};
 use super::cues::{ReadCues, caption_format, read_cues};
+use super::text_words::{add_line, join};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
@@ -73,8 +74,8 @@ fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unu
     Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised, unread: None })
 }
 
-fn untimed(lines: &[TextLine], languages: &[String]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| line.words.join(" ")).collect();
+fn untimed(lines: &[TextLine<'_>], languages: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| join(&line.words)).collect();
     json!({ "full_transcript": lines.join("\n"), "languages": languages, "utterances": [] }).to_string()
 }
 
@@ -124,12 +125,12 @@ fn own_answer(text: &str) -> Result<Vec<u8>, Unusable> {
 
 fn utterance(cue: &Cue, language: &str) -> Utterance {
     let (start, end) = (cue.start.as_secs_f64(), cue.end.as_secs_f64());
-    let texts: Vec<&str> = cue.rows.iter().flat_map(|row| row.split_whitespace()).collect();
-    let times = shares(&texts, start, end);
-    let word =
-        |(text, (start, end)): (&&str, (f64, f64))| Word { text: format!(" {text}"), start, end, confidence: 1.0 };
-    let words = texts.iter().zip(times).map(word).collect();
-    let (text, language) = (texts.join(" "), language.to_owned());
+    let mut texts = Vec::new();
+    cue.rows.iter().for_each(|row| add_line(&mut texts, row));
+    let times = shares(&texts.iter().map(|word| word.text).collect::<Vec<_>>(), start, end);
+    let timed = texts.iter().zip(times);
+    let words = timed.map(|(word, (start, end))| Word { text: word.with_space(), start, end, confidence: 1.0 });
+    let (text, language, words) = (join(&texts), language.to_owned(), words.collect());
     Utterance { text, start, end, confidence: 1.0, channel: 0, speaker: cue.speaker, language, words }
 }
 
@@ -245,6 +246,15 @@ mod tests {
         };
         let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
         assert_eq!(subtitles, vec![cues(file, Format::Srt); 2]);
+    }
+
+    #[test]
+    fn rows_of_a_script_without_spaces_are_one_text() {
+        let file = "1\n00:00:01,000 --> 00:00:04,000\n今日は\nいい天気\n";
+        let raw = apply(&empty_answer("accepted-1"), &Transcript::default(), Format::Srt, file).unwrap().raw;
+        let said = said(&raw);
+        assert_eq!((said.text().as_str(), said.utterances[0].words.len()), ("今日はいい天気", 7));
+        assert_eq!(said.utterances[0].words[1].text, "日");
     }
 
     #[test]

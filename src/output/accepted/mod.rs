@@ -7,6 +7,7 @@ mod apply;
 mod cues;
 mod file_content;
 mod matching;
+mod text_words;
 
 pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
 pub use file_content::FileContent;
@@ -48,7 +49,7 @@ pub struct KeptText {
     /// The accepted file in base64, unchanged, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<String>,
-    /// The language that the name of the file says.
+    /// The language that the settings of the recording name, or that the name of the file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }

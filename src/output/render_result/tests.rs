@@ -1,17 +1,22 @@
 //! No paid result is lost to a detail of it, and nothing in a result breaks an output.
 
 use super::*;
+use crate::client::answer::{ReadMoment, reading};
+use crate::client::contract::RecordState;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::output::formats::Author;
 use crate::output::time_offset::shift_to_recording;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-const SAMPLES: [&str; 4] = [
+const SAMPLES: [&str; 3] = [
     include_str!("../../../tests/data/samples/v2/job_done.captured_2023-12_early.json"),
     include_str!("../../../tests/data/samples/v2/job_done.docs_migration.json"),
     include_str!("../../../tests/data/samples/v2/job_done.vercel_fixture_2025.json"),
-    include_str!("../../../tests/data/samples/v2/job_partial.third_party_fixtures.json"),
 ];
+
+/// A list of objects with an answer, or a result alone, as `body`.
+const PARTIAL: &str = include_str!("../../../tests/data/samples/v2/job_partial.third_party_fixtures.json");
 
 /// Results of the first version; the last is the body of a webhook, whose `prediction` is subtitles.
 const FIRST_VERSION: [&str; 3] = [
@@ -61,6 +66,34 @@ fn rich() -> Value {
         "subtitles": [{ "format": "vtt", "subtitles": "WEBVTT\n\n00:00.500 --> 00:02.500\nHallo!\n" }] });
     answer["result"]["translation"]["results"].as_array_mut().unwrap().push(german);
     answer
+}
+
+/// Returns all answers with a result: those of the samples, and the one with everything.
+fn answers() -> Vec<Value> {
+    let samples = SAMPLES.iter().map(|sample| serde_json::from_str(sample).unwrap());
+    let parts: Vec<Value> = serde_json::from_str(PARTIAL).unwrap();
+    let partial = parts.iter().filter_map(|part| as_answer(&part["body"]));
+    samples.chain(partial).chain([rich()]).collect()
+}
+
+fn as_answer(body: &Value) -> Option<Value> {
+    match (body["result"].is_object(), body["transcription"].is_object()) {
+        (true, _) => Some(body.clone()),
+        (false, true) => Some(json!({ "id": "t-1", "status": "done", "result": body })),
+        (false, false) => None,
+    }
+}
+
+/// Returns the bytes of an answer as the client hands them on. `path`: what was changed in it; without some fields the
+/// client does not take it for a result, and then a kept result is read.
+fn taken(id: &Value, answer: &Value, path: &str) -> Vec<u8> {
+    let raw = answer.to_string().into_bytes();
+    let at = ReadMoment { here: Timestamp(0), service: None };
+    match reading(&TranscriptionId::new(id.as_str().unwrap_or("t-1")), raw.clone(), at) {
+        Ok(RecordState::Done { raw, .. }) => raw,
+        _ if ["/id", "/status", "/result", "/result/transcription"].contains(&path) => raw,
+        other => panic!("{path}: the client does not take {answer}: {other:?}"),
+    }
 }
 
 fn rendered(answer: &Value, formats: &[Format]) -> RenderedResult {
@@ -212,6 +245,32 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und"]);
 }
 
+/// The first one is written; the other one is kept with the result, and named.
+#[test]
+fn a_second_translation_into_one_language_is_named() {
+    let mut answer = rich();
+    let french =
+        |text: &str, language: &str| json!({ "languages": [language], "full_transcript": text, "utterances": [] });
+    let mut of = |translations: Value| {
+        answer["result"]["translation"]["results"] = translations;
+        let RenderedResult { outputs, unread, .. } = rendered(&answer, &[Format::Txt]);
+        let translated = outputs.into_iter().filter(|output| output.kind.is_translation);
+        let texts = translated.map(|output| {
+            (output.kind.language.unwrap_or_default(), String::from_utf8(output.bytes).unwrap().trim_end().to_owned())
+        });
+        (texts.collect::<Vec<_>>(), unread)
+    };
+    let pair = |language: &str, text: &str| (language.to_owned(), text.to_owned());
+    let (first, other) = (french("Bonjour.", "fr"), french("Salut.", "fr"));
+    let named = Some("second translation into fr".to_owned());
+    assert_eq!(of(json!([first, other])), (vec![pair("fr", "Bonjour.")], named));
+    let three = Some("second translation into fr (2)".to_owned());
+    assert_eq!(of(json!([first, other, other])), (vec![pair("fr", "Bonjour.")], three));
+    assert_eq!(of(json!([first, first])), (vec![pair("fr", "Bonjour.")], None), "nothing is lost");
+    let canadian = french("Allô.", "fr-CA");
+    assert_eq!(of(json!([first, canadian])), (vec![pair("fr", "Bonjour."), pair("fr-CA", "Allô.")], None));
+}
+
 #[test]
 fn a_translation_without_times_is_written_where_none_are_needed() {
     let mut answer = rich();
@@ -245,7 +304,10 @@ fn arabic_is_written_from_right_to_left() {
     assert!(document.contains("<w:bidi/>") && document.contains("<w:rPr><w:rtl/></w:rPr>"), "{document}");
 }
 
-/// Returns the paths of all values; of a list, only those of its first two elements.
+/// The most elements of a list that are changed.
+const ELEMENTS: usize = 3;
+
+/// Returns the paths of all values; of a list, those of its first elements.
 fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     if !at.is_empty() {
         found.push(at.to_owned());
@@ -255,7 +317,7 @@ fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
             paths(inner, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
         }),
         Value::Array(list) => {
-            list.iter().take(2).enumerate().for_each(|(n, inner)| paths(inner, &format!("{at}/{n}"), found));
+            list.iter().take(ELEMENTS).enumerate().for_each(|(n, inner)| paths(inner, &format!("{at}/{n}"), found));
         }
         _ => {}
     }
@@ -302,11 +364,11 @@ fn may_be_anything(path: &str) -> bool {
         || path.contains("/error/")
 }
 
-/// Leaves the first elements of each list.
+/// Leaves those elements of each list that are changed.
 fn shorten(value: &mut Value) {
     match value {
         Value::Array(list) => {
-            list.truncate(4);
+            list.truncate(ELEMENTS);
             list.iter_mut().for_each(shorten);
         }
         Value::Object(fields) => fields.values_mut().for_each(shorten),
@@ -356,8 +418,7 @@ fn what_json_readers_refuse_costs_only_itself() {
     let refused = ["1e999", "NaN", r#""\ud800""#, "\"a\tb\0c\"", &deep];
     let formats =
         [Format::Txt, Format::Srt, Format::Vtt, Format::Json, Format::WordsCsv, Format::Summary, Format::Entities];
-    let samples = SAMPLES.iter().map(|sample| serde_json::from_str(sample).unwrap());
-    for sample in samples.chain([rich()]) {
+    for sample in answers() {
         let whole = by_name(rendered(&sample, &formats));
         let mut all = Vec::new();
         paths(&sample, "", &mut all);
@@ -386,13 +447,15 @@ fn a_very_long_utterance_is_written_whole() {
     }
 }
 
-/// Every field of every sample is deleted, made null, emptied and given another type, one at a time: every output that
-/// does not show this very enrichment is still rendered, and what cannot be read is named.
+/// Every field of every sample is deleted, made null, emptied and given another type, one at a time: the client takes the
+/// answer, every output that does not show this very enrichment is still rendered, and what cannot be read is named.
 #[test]
 fn no_paid_result_is_lost_to_a_detail() {
-    let samples = SAMPLES.iter().map(|sample| serde_json::from_str(sample).unwrap());
-    for sample in samples.chain([rich()]) {
-        let whole = by_name(rendered(&sample, &Format::ALL));
+    let samples = answers();
+    assert_eq!(samples.len(), SAMPLES.len() + 3, "two of the partial ones have a result");
+    for sample in samples {
+        let taken = |changed: &Value, path: &str| rendered_raw(taken(&sample["id"], changed, path), &Format::ALL);
+        let whole = by_name(taken(&sample, ""));
         let mut all = Vec::new();
         paths(&sample, "", &mut all);
         for path in all {
@@ -400,11 +463,11 @@ fn no_paid_result_is_lost_to_a_detail() {
             let lost = [deleted(&sample, &path), replaced(&sample, &path, Value::Null)];
             let empty = [json!(""), json!([]), json!({})].map(|empty| replaced(&sample, &path, empty));
             for changed in lost.iter().chain(&empty) {
-                assert_rendered(&whole, rendered(changed, &Format::ALL), &path);
+                assert_rendered(&whole, taken(changed, &path), &path);
             }
             for other in [json!(7), json!("x"), json!(true), json!([[]]), json!({ "a": [1] })] {
                 if differs(was, &other) {
-                    let result = rendered(&replaced(&sample, &path, other.clone()), &Format::ALL);
+                    let result = taken(&replaced(&sample, &path, other.clone()), &path);
                     let unread = result.unread.clone();
                     let changed = assert_rendered(&whole, result, &path);
                     let is_told = unread.is_some() || may_be_anything(&path) || is_a_shape(was, &other, &path);

@@ -13,8 +13,8 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;
 use crate::rooted_path::{LinkInPath, RootedPath};
-use crate::source::filter::output_provenance;
-use crate::source::filter::output_provenance::is_own_subtitle;
+use crate::source::bucket::bucket_view::Bucket;
+use crate::source::filter::output_provenance::{PROVENANCE_OUTPUTS, is_own_subtitle};
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use crate::store::contract::{Filter, Queries, StoreError};
@@ -226,19 +226,22 @@ pub async fn are_all_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<Rel
         return blocking(move || subtitles.iter().all(|path| is_own_subtitle(&folder, path))).await;
     };
     for path in subtitles {
-        let with = |ext: &str| {
-            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
-            RelPath::new(path.as_os_str().as_bytes())
-        };
-        let vtt = bucket.read_range(&with("vtt"), output_provenance::HEAD, false).await;
-        let is_ours = vtt.is_ok_and(|text| output_provenance::vtt_has_provenance(&text))
-            || bucket
-                .read_range(&with("json"), output_provenance::TAIL, true)
-                .await
-                .is_ok_and(|text| output_provenance::json_has_provenance(&text));
-        if !is_ours {
+        if !is_own_object(bucket, &path).await {
             return false;
         }
     }
     true
+}
+
+/// Whether an object of the same name says that scribed made a subtitle. One that cannot be read says nothing.
+async fn is_own_object(bucket: &Bucket, subtitle: &RelPath) -> bool {
+    for output in &PROVENANCE_OUTPUTS {
+        let path = Path::new(OsStr::from_bytes(subtitle.as_bytes())).with_extension(output.ext);
+        let path = RelPath::new(path.as_os_str().as_bytes());
+        let read = bucket.read_range(&path, output.bytes, output.from_end).await;
+        if read.is_ok_and(|text| output.is_in(&text)) {
+            return true;
+        }
+    }
+    false
 }

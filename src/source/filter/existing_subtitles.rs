@@ -12,7 +12,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-const ENDINGS: [&str; 2] = [".srt", ".vtt"];
+/// The endings of text subtitles that Plex, Jellyfin and Kodi read beside a recording. Not `.sub`, which may also be
+/// images (VobSub), and not formats that players do not read beside a recording (TTML, SBV).
+const ENDINGS: [&str; 6] = [".srt", ".vtt", ".ass", ".ssa", ".smi", ".sami"];
 
 /// Words that may stand in a subtitle's name besides a language code, between the recording's stem and the ending.
 const FLAGS: [&str; 8] = ["forced", "sdh", "cc", "hi", "default", "foreign", "full", "auto"];
@@ -144,7 +146,7 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether a file name is that of a subtitle of `recording`: for `talk.mp4` these are `talk.srt`, `talk.en.srt`,
-/// `talk.pt-BR.sdh.vtt` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording, nor
+/// `talk.pt-BR.sdh.vtt`, `talk.ass` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording, nor
 /// `talk.en.forced.srt`, which shows only what is not in the language of the recording.
 pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
     let Some(suffix) = ending(subtitle).and_then(|stem| suffix_of(stem, recording)) else { return false };
@@ -163,9 +165,15 @@ fn suffix_of<'s>(stem: &'s [u8], recording: &OsStr) -> Option<&'s str> {
 }
 
 /// Returns the language that the name of a text of `recording` says: `en` for `talk.en.sdh.srt`, whose `stem` is
-/// `talk.en.sdh`, and `de` for `talk.German.srt`.
+/// `talk.en.sdh`, and `de` for `talk.German.srt`; none for `talk.hi.srt`, which may be for the hearing impaired.
 pub fn named_language(stem: &[u8], recording: &OsStr) -> Option<String> {
     suffix_of(stem, recording)?.split('.').skip(1).find_map(language_of)
+}
+
+/// Whether the name of a text of `recording` has the mark `hi`, which stands for Hindi or for "hearing impaired".
+pub fn has_hi_mark(stem: &[u8], recording: &OsStr) -> bool {
+    let mut parts = suffix_of(stem, recording).unwrap_or_default().split('.').skip(1);
+    parts.any(|part| part.eq_ignore_ascii_case("hi"))
 }
 
 /// Returns the language that a part of a name is, as it is written there if it is a code. Codes of three letters count
@@ -214,6 +222,11 @@ mod tests {
             "talk.mp4.de.vtt",
             "talk.zh_Hans.srt",
             "talk.English.srt",
+            "talk.ass",
+            "talk.en.ASS",
+            "talk.mp4.de.ssa",
+            "talk.ko.smi",
+            "talk.ko.sami",
         ];
         assert!(its.iter().all(|name| of(name)), "{:?}", its.iter().find(|name| !of(name)));
         let others = [
@@ -221,8 +234,20 @@ mod tests {
             "talk.en.forced.srt",
             "talk.Forced.srt",
             "talk.foreign.vtt",
+            "talk.en.forced.ass",
             "talk.part2.srt",
+            "talk.part2.ass",
             "talk.txt",
+            "talk.en.txt",
+            "talk.xml",
+            "talk.en.xml",
+            "talk.json",
+            "talk.en.sub",
+            "talk.en.idx",
+            "talk.en.sup",
+            "talk.en.ttml",
+            "talk.en.sbv",
+            ".ass",
             "talk.2.srt",
             "talks.en.srt",
             "talk-en.srt",
@@ -267,13 +292,21 @@ mod tests {
     fn they_are_found_in_the_recordings_own_folder() {
         let root = tempfile::TempDir::new().unwrap();
         std::fs::create_dir(root.path().join("a")).unwrap();
-        for name in ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt", "a/talking.srt", "talk.srt", "a/talk.json"] {
+        for name in [
+            "a/talk.en.srt",
+            "a/talk.vtt",
+            "a/talk.wav.srt",
+            "a/talking.srt",
+            "talk.srt",
+            "a/talk.json",
+            "a/talk.de.ass",
+        ] {
             std::fs::write(root.path().join(name), "").unwrap();
         }
         let (beside, folder) = (ExistingSubtitles::new(Arc::new(SystemClock)), RootedPath::new(root.path(), ""));
         let found = beside.subtitles(&folder, &RelPath::new("a/talk.wav")).unwrap();
         let found: Vec<String> = found.iter().map(|path| path.lossy().into_owned()).collect();
-        assert_eq!(found, ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt"]);
+        assert_eq!(found, ["a/talk.de.ass", "a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt"]);
         assert!(beside.subtitles(&folder, &RelPath::new("gone/talk.wav")).is_err());
     }
 }

@@ -8,31 +8,61 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 
-/// How many bytes at the start of a `.vtt` are searched for its provenance note.
-pub const HEAD: u64 = 4 * 1024;
+/// A kind of output that contains provenance, and where in the file it is.
+pub struct ProvenanceOutput {
+    /// The extension, without a dot.
+    pub ext: &'static str,
+    /// How many bytes are searched.
+    pub bytes: u64,
+    /// Whether these are the last bytes of the file.
+    pub from_end: bool,
+    words: &'static [u8],
+}
 
-/// How many bytes at the end of a `.json` are searched for its provenance, which contains a path.
-pub const TAIL: u64 = 16 * 1024;
+/// The provenance of a `.json`, which contains a path.
+const JSON: ProvenanceOutput =
+    ProvenanceOutput { ext: "json", bytes: 16 * 1024, from_end: true, words: b"\"program\":\"scribed " };
 
-/// Whether scribed made a subtitle, by the provenance in the `.vtt` or `.json` of the same name. A file that cannot be
-/// read counts as having none. Blocks.
+/// The outputs that say who made the subtitles of the same name. An `.ass` says it with `provenance = true` only.
+pub const PROVENANCE_OUTPUTS: [ProvenanceOutput; 3] = [
+    ProvenanceOutput { ext: "vtt", bytes: 4 * 1024, from_end: false, words: b"\nmade by: scribed " },
+    JSON,
+    ProvenanceOutput { ext: "ass", bytes: 4 * 1024, from_end: false, words: b"\n; made by: scribed " },
+];
+
+impl ProvenanceOutput {
+    /// Whether the part of a file that is searched contains scribed's provenance.
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        memchr::memmem::find(text, self.words).is_some()
+    }
+
+    /// Whether a file contains it. A file that cannot be read counts as having none. Blocks.
+    fn is_in_file(&self, path: &RootedPath) -> bool {
+        let text = if self.from_end { end_of(path, self.bytes) } else { start_of(path, self.bytes) };
+        text.is_ok_and(|text| self.is_in(&text))
+    }
+}
+
+/// Whether scribed made a subtitle, by the provenance in an output of the same name. A file that cannot be read counts
+/// as having none. Blocks.
 pub fn is_own_subtitle(folder: &RootedPath, subtitle: &RelPath) -> bool {
     let path = folder.join(OsStr::from_bytes(subtitle.as_bytes()));
-    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| vtt_has_provenance(&text));
-    let json = || is_own_json(&path.with_extension("json"));
-    vtt() || json()
+    PROVENANCE_OUTPUTS.iter().any(|output| output.is_in_file(&path.with_extension(output.ext)))
 }
 
 /// Whether a `.json` contains scribed's provenance. A file that cannot be read counts as having none. Blocks.
 pub fn is_own_json(path: &RootedPath) -> bool {
-    end_of(path).is_ok_and(|text| json_has_provenance(&text))
+    JSON.is_in_file(path)
 }
 
 /// Whether a `.csv`, `.tsv` or `.jsonl` is a table that scribed writes of a result: those have the same columns everywhere,
 /// and name no recording. A file that cannot be read counts as none. Blocks.
 pub fn is_own_table(path: &RootedPath) -> bool {
-    start_of(path).is_ok_and(|start| has_own_columns(&start))
+    start_of(path, LONGEST_HEADER).is_ok_and(|start| has_own_columns(&start))
 }
+
+/// How many bytes at the start of a table are searched for the names of its columns.
+const LONGEST_HEADER: u64 = 4 * 1024;
 
 /// Whether a table begins with the columns of an output.
 fn has_own_columns(start: &[u8]) -> bool {
@@ -46,32 +76,18 @@ fn has_own_columns(start: &[u8]) -> bool {
         || is_object
 }
 
-/// Whether the start of a `.vtt` contains scribed's provenance note.
-pub fn vtt_has_provenance(start: &[u8]) -> bool {
-    contains(start, b"\nmade by: scribed ")
-}
-
-/// Whether the end of a `.json` contains scribed's provenance.
-pub fn json_has_provenance(end: &[u8]) -> bool {
-    contains(end, b"\"program\":\"scribed ")
-}
-
-fn contains(text: &[u8], words: &[u8]) -> bool {
-    memchr::memmem::find(text, words).is_some()
-}
-
-fn start_of(path: &RootedPath) -> io::Result<Vec<u8>> {
+fn start_of(path: &RootedPath, bytes: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    open(path)?.take(HEAD).read_to_end(&mut text)?;
+    open(path)?.take(bytes).read_to_end(&mut text)?;
     Ok(text)
 }
 
-fn end_of(path: &RootedPath) -> io::Result<Vec<u8>> {
+fn end_of(path: &RootedPath, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
     let mut text = Vec::new();
-    file.take(TAIL).read_to_end(&mut text)?;
+    file.take(bytes).read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -92,5 +108,10 @@ mod tests {
         assert!(ours("b.vtt") && ours("b.srt"));
         write("c.vtt", "WEBVTT\n\n");
         assert!(!ours("c.vtt"));
+        write("d.de.ass", "[Script Info]\nTitle: Transcript\n");
+        assert!(!ours("d.de.ass"));
+        write("d.de.ass", "[Script Info]\n; status: x\n; made by: scribed 0.1.0\nTitle: Transcript\n");
+        assert!(ours("d.de.ass") && ours("d.de.srt") && !ours("d.ass"));
+        assert!(ours("a.en.ass") && ours("b.ass"), "an output with provenance has the same name");
     }
 }

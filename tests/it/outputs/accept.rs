@@ -531,6 +531,40 @@ fn an_accepted_transcript_is_in_the_language_of_its_name_or_its_source() {
     assert_eq!((read(&bed, "ra.fr.srt").as_str(), bought(&stub)), (srt, 0));
 }
 
+/// Players read `.hi.` as "hearing impaired": what is known of the recording decides.
+#[test]
+fn an_accepted_transcript_is_in_the_language_of_its_row_or_sidecar_and_hi_is_seldom_hindi() {
+    let stub = Stub::well();
+    let lists = "name = \"lists\"\nmanifest = \"lists/*.csv\"\nsettle = \"20ms\"\noutputs = [\"txt\", \"srt\"]";
+    let bed = Config::of(&stub).inbox("").folder("english", "language = \"en\"").source(lists).bed();
+    let srt = "1\n00:00:01,000 --> 00:00:02,000\nfrom an earlier project\n";
+    let write = |path: &str, text: &str| {
+        let path = bed.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("inbox/ra.toml", "language = \"fr\"\n");
+    write("lists/may.csv", "file,language\nrd.wav,pt\n");
+    let texts = ["inbox/ra.hi.srt", "inbox/rb.hi.srt", "english/rc.hi.srt", "lists/rd.de.srt"];
+    for text in texts {
+        write(&format!("{}.wav", text.split('.').next().unwrap()), text);
+        write(text, srt);
+    }
+    assert_eq!(bed.once(0)["skipped"], 4);
+    let accept = |text: &str| {
+        let job = bed.jobs()[&format!("{}.wav", text.split(['/', '.']).nth(1).unwrap())]["id"].to_string();
+        accept(&bed, &["--job", &job, text]).last_object()["note"].clone()
+    };
+    let notes = texts.map(accept);
+    assert!(notes[..3].iter().all(Value::is_null), "{notes:?}");
+    assert!(notes[3].as_str().unwrap().contains("its name says de"), "{notes:?}");
+    assert_eq!(bed.run(["render"]).code, 0);
+    for output in ["inbox/ra.fr.txt", "inbox/rb.hi.txt", "english/rc.en.txt", "lists/rd.de.txt"] {
+        assert_eq!(fs::read_to_string(bed.path(output)).unwrap_or_default(), "from an earlier project\n", "{output}");
+    }
+    assert_eq!(bought(&stub), 0);
+}
+
 #[test]
 fn an_accepted_file_may_be_in_an_older_encoding_and_stays_as_it_is() {
     let stub = Stub::well();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 24] = [
+const WANTED: [(&str, &str); 25] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/filter/rules", "config/model"),
     ("source/recording_place", "config/model"),
@@ -32,6 +32,8 @@ const WANTED: [(&str, &str); 24] = [
     ("source/bucket/bucket_view", "config/model"),
     ("source/bucket/objects", "config/model"),
     ("source/bucket/s3", "config/model"),
+    // The tests of rendering read answers as the client hands them on.
+    ("output/render_result/tests", "client/answer"),
     // Connections are taken and bounded in one way.
     ("web/receiver", "server/http/listener"),
     ("web/receiver", "server/http/connections"),

@@ -230,7 +230,8 @@ fn with_accepted_text(
     job: &Job,
     now: Timestamp,
 ) -> Result<ParsedResult, Fault> {
-    // Where no language was recognised, the text is in the one that its name says, else in that of the source.
+    // Where no language was recognised, the text is in the one that was found when it was accepted, else in that of
+    // the source.
     let language = || text.language.clone().or_else(|| source.language.clone());
     let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
     let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
