@@ -1,5 +1,6 @@
 use super::*;
-use crate::captions::{CaptionRules, Profile};
+use crate::captions::{CaptionRules, Profile, SpeedsByLanguage};
+use std::time::Duration;
 
 /// One line a violation, as the command prints them.
 fn told(file: &str, profile: Profile, language: &str) -> String {
@@ -90,3 +91,15 @@ fn rule_names_are_distinct() {
     let names: std::collections::BTreeSet<&str> = CaptionRule::ALL.iter().map(|rule| rule.name()).collect();
     assert_eq!(names.len(), CaptionRule::ALL.len());
 }
+#[test]
+fn the_time_of_a_word_and_the_speed_of_a_language_can_be_replaced() {
+    let mut reading_speed = SpeedsByLanguage::of_all(100.0);
+    assert!(reading_speed.add("en", 10.0));
+    let minimum_duration_per_word = Some(Duration::from_millis(500));
+    let rules = CaptionRules { reading_speed, minimum_duration_per_word, ..CaptionRules::of(Profile::Netflix) };
+    let file = CaptionFile::parse(cue("01,000", "02,000", "one two three").as_bytes(), None);
+    let found = |language| check(&file, &rules.layout(language)).into_iter().map(|v| v.rule).collect::<Vec<_>>();
+    assert_eq!(found("en"), [CaptionRule::MinimumDuration, CaptionRule::ReadingSpeed]);
+    assert_eq!(found("fr"), [CaptionRule::MinimumDuration]);
+}
+
