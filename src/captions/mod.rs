@@ -18,6 +18,7 @@ mod piece;
 mod profile;
 mod rows;
 mod segment;
+mod speakers;
 mod speeds;
 mod srt;
 mod timed_tokens;
