@@ -20,10 +20,10 @@ fn main() -> Result<()> {
     let million = million_words();
     println!("a captured answer of {} bytes, and one of {} MB\n", CAPTURED.len(), million.len() >> 20);
     println!("| output | captured | a million words |\n|---|---|---|");
-    for (format, rules) in Format::ALL.map(|format| (format, rules[0])).into_iter().chain([(Format::Srt, rules[1])]) {
-        let name = if rules == CaptionRules::default() { "" } else { ", netflix" };
-        let (small, length) = timed(CAPTURED.as_bytes(), format, &rules, 200)?;
-        let (large, _) = timed(million.as_bytes(), format, &rules, 1)?;
+    for (format, rules) in Format::ALL.map(|format| (format, &rules[0])).into_iter().chain([(Format::Srt, &rules[1])]) {
+        let name = if *rules == CaptionRules::default() { "" } else { ", netflix" };
+        let (small, length) = timed(CAPTURED.as_bytes(), format, rules, 200)?;
+        let (large, _) = timed(million.as_bytes(), format, rules, 1)?;
         if length > 0 {
             println!(
                 "| `{}`{name} | {:.2} ms | {:.1} s |",

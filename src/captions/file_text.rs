@@ -1,11 +1,12 @@
 //! The texts of a caption file, as they are shown and measured.
 
 use super::check::{CaptionRule, words_of};
-use super::layout::Layout;
+use super::layout::{Breaks, Layout};
 use super::parse::{CaptionFile, CaptionFormat, FileCue, atoms, is_closing};
-use super::phrases::Boundary;
-use super::piece::{Piece, mark_boundaries, row_width};
+use super::phrases::{Boundary, divides_phrase};
+use super::piece::{Piece, mark_boundaries, row_text, row_width};
 use super::rows;
+use super::speakers::{RowSpeakers, read_speakers};
 use super::timed_tokens::{breaks_anywhere, separates, stay_together};
 
 /// The text of a cue.
@@ -17,6 +18,8 @@ pub(super) struct FileText {
     pub end: u64,
     /// As they are shown; none is blank.
     pub rows: Vec<String>,
+    /// Who speaks in each row.
+    pub speakers: Vec<RowSpeakers>,
     /// The length of all rows in units of the layout.
     pub units: u32,
     pub words: usize,
@@ -24,14 +27,16 @@ pub(super) struct FileText {
 
 impl FileText {
     pub fn of(file: &CaptionFile, layout: &Layout) -> Vec<Self> {
-        file.cues.iter().map(|cue| Self::of_cue(cue, file.shown_rows(cue), layout)).collect()
+        file.cues.iter().map(|cue| Self::of_cue(cue, file, layout)).collect()
     }
 
-    fn of_cue(cue: &FileCue, mut rows: Vec<String>, layout: &Layout) -> Self {
-        rows.retain(|row| !row.trim().is_empty());
+    fn of_cue(cue: &FileCue, file: &CaptionFile, layout: &Layout) -> Self {
+        let speakers = read_speakers(&cue.rows, file.format);
+        let rows = file.shown_rows(cue).into_iter().zip(speakers);
+        let (rows, speakers): (Vec<_>, Vec<_>) = rows.filter(|(row, _)| !row.trim().is_empty()).unzip();
         let units = units_of(&rows, layout);
         let words = words_of(&rows);
-        Self { line: cue.line, start: cue.start, end: cue.end, rows, units, words }
+        Self { line: cue.line, start: cue.start, end: cue.end, rows, speakers, units, words }
     }
 }
 
@@ -39,28 +44,40 @@ pub(super) fn units_of(rows: &[String], layout: &Layout) -> u32 {
     rows.iter().fold(0, |sum: u32, row| sum.saturating_add(layout.unit.measure(row)))
 }
 
-/// Whether each of two or more rows is what another person says, marked by a dash.
-pub(super) fn is_dialogue(rows: &[String]) -> bool {
-    rows.iter().filter(|row| begins_with_dash(row)).count() >= 2
-}
-
-pub(super) fn begins_with_dash(row: &str) -> bool {
-    row.trim_start().starts_with(['-', '–', '—', '‐'])
-}
-
-/// Returns the rule of rows that are worse than need be: a line of one word, or lines of very different length.
-pub(super) fn rows_could_be_better(rows: &[String], layout: &Layout) -> Option<CaptionRule> {
+/// Returns the rules of rows that are worse than need be: a line of one word, lines of very different length, a line
+/// that ends within a phrase. Only what the layout's own division avoids is a fault.
+pub(super) fn avoidable_faults(rows: &[String], layout: &Layout) -> Vec<CaptionRule> {
     let widths: Vec<u32> = rows.iter().map(|row| layout.unit.measure(row)).collect();
     let words: Vec<usize> = rows.iter().map(|row| row.split_whitespace().count()).collect();
-    let suspect = fault_of(&widths, &words)?;
+    let suspect = fault_of(&widths, &words);
+    let divided = divided_phrases(rows, layout);
+    if suspect.is_none() && divided == 0 {
+        return Vec::new();
+    }
     // Times do not matter for the division of one cue into rows.
     let pieces = pieces(rows, 0, 0, CaptionFormat::Ttml, layout);
     let best = rows::divide(&pieces, layout);
     let widths: Vec<u32> = best.iter().map(|row| row_width(&pieces[row.clone()])).collect();
     let words_in = |row: &[Piece]| row.iter().enumerate().filter(|(i, piece)| *i == 0 || piece.spaced).count();
     let words: Vec<usize> = best.iter().map(|row| words_in(&pieces[row.clone()])).collect();
-    // Only what another division avoids is a fault.
-    (fault_of(&widths, &words) != Some(suspect)).then_some(suspect)
+    let suspect = suspect.filter(|suspect| fault_of(&widths, &words) != Some(*suspect));
+    let best: Vec<String> = best.into_iter().map(|row| row_text(&pieces[row])).collect();
+    let is_broken = divided_phrases(&best, layout) < divided;
+    suspect.into_iter().chain(is_broken.then_some(CaptionRule::BrokenPhrase)).collect()
+}
+
+/// Returns the number of rows that end within a phrase. The phrases of English only are known.
+fn divided_phrases(rows: &[String], layout: &Layout) -> usize {
+    let is_word = |word: &&str| !word.is_empty();
+    let divides = |pair: &&[String]| {
+        let last = pair[0].rsplit(separates).find(is_word);
+        let first = pair[1].split(separates).find(is_word);
+        last.zip(first).is_some_and(|(last, first)| divides_phrase(last, first))
+    };
+    match layout.breaks {
+        Breaks::Phrases { english: true } => rows.windows(2).filter(divides).count(),
+        Breaks::Phrases { english: false } | Breaks::Filled => 0,
+    }
 }
 
 /// A line of one word among at least four, or one that is less than half as long as another.

@@ -11,7 +11,10 @@ pub(super) struct SpanCarrier {
 impl SpanCarrier {
     /// Returns the rows of the next cue with what was open before, and with the ends of what is open after them.
     pub fn close(&mut self, mut rows: Vec<String>, format: CaptionFormat) -> Vec<String> {
-        let before = self.open.concat();
+        // A voice ends the one before it, although WebVTT would nest them.
+        let has_own_voice = rows.first().is_some_and(|row| begins_with_voice(row, format));
+        let opened = self.open.iter().filter(|tag| !(has_own_voice && is_voice(tag)));
+        let before: String = opened.map(String::as_str).collect();
         for atom in rows.iter().flat_map(|row| atoms(row, format)).filter(|atom| atom.shown.is_none()) {
             self.follow(atom.written);
         }
@@ -27,10 +30,15 @@ impl SpanCarrier {
 
     fn follow(&mut self, tag: &str) {
         if is_closing(tag) {
-            let name = name(&tag[1..]);
-            let at = self.open.iter().rposition(|open| super::markup_spans::name(open) == name);
+            let name = tag_name(tag);
+            let at = self.open.iter().rposition(|open| tag_name(open) == name);
             at.map(|at| self.open.remove(at));
-        } else if tag.starts_with('{') || end_of(tag).is_some() {
+            return;
+        }
+        if is_voice(tag) {
+            self.open.retain(|open| !is_voice(open));
+        }
+        if tag.starts_with('{') || end_of(tag).is_some() {
             self.open.push(tag.to_owned());
         }
     }
@@ -39,13 +47,22 @@ impl SpanCarrier {
 /// Returns the tag that ends a span; `None` for markup that spans nothing: a time, a line break, an override, which
 /// counts for the rest of the cue.
 fn end_of(tag: &str) -> Option<String> {
-    let name = name(tag);
+    let name = tag_name(tag);
     let spans = !name.is_empty() && name != "br" && !tag.ends_with("/>") && !tag.starts_with('{');
     spans.then(|| format!("</{name}>"))
 }
 
-/// Returns the name of a tag: `c` of `<c.loud>`.
-fn name(tag: &str) -> &str {
+fn is_voice(tag: &str) -> bool {
+    !is_closing(tag) && tag_name(tag) == "v"
+}
+
+/// Whether a voice begins before the first shown character.
+fn begins_with_voice(row: &str, format: CaptionFormat) -> bool {
+    atoms(row, format).take_while(|atom| atom.shown.is_none()).any(|atom| is_voice(atom.written))
+}
+
+/// Returns the name of a tag: `c` of `<c.loud>` and of `</c>`.
+pub(super) fn tag_name(tag: &str) -> &str {
     let inner = tag.trim_start_matches(['<', '/']);
     let end = inner.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(inner.len());
     &inner[..end]
@@ -63,6 +80,15 @@ mod tests {
         assert_eq!(close("three</i> four"), "<v Ann><i>three</i> four</v>");
         assert_eq!(close("five</v>"), "<v Ann>five</v>");
         assert_eq!(close("six"), "six");
+    }
+
+    #[test]
+    fn a_voice_ends_the_one_before_it() {
+        let mut carrier = SpanCarrier::default();
+        let mut close = |row: &str| carrier.close(vec![row.to_owned()], CaptionFormat::Vtt).concat();
+        assert_eq!(close("<v Ann>one"), "<v Ann>one</v>");
+        assert_eq!(close("<v Bob>two"), "<v Bob>two</v>");
+        assert_eq!(close("three"), "<v Bob>three</v>");
     }
 
     #[test]

@@ -35,6 +35,14 @@ pub(super) fn boundary(left: &str, right: &str, english: bool) -> Boundary {
     }
 }
 
+/// Whether a break between two English texts divides a phrase beyond doubt. The layout also avoids breaks after words
+/// that can be the end of a phrase: an object ("I told you | that"), or an adverb before the next one ("come in | and").
+pub(super) fn divides_phrase(left: &str, right: &str) -> bool {
+    const OBJECTS: [&str; 2] = ["you", "it"];
+    let is_end = is_among(left, &OBJECTS) || is_among(right, &PHRASE_STARTS);
+    boundary(left, right, true) == Boundary::WithinPhrase && !is_end
+}
+
 pub(super) fn ends_sentence(text: &str) -> bool {
     let inner = text.trim_end_matches(['"', '\'', '”', '’', '»', ')', '」', '』', '）']);
     inner.ends_with(['.', '!', '?', '…', '。', '！', '？', '؟', '।'])
@@ -85,6 +93,16 @@ mod tests {
         assert_eq!(between("have", "gone"), Boundary::WithinPhrase, "an auxiliary and its verb");
         assert_eq!(between("Mr.", "Smith"), Boundary::WithinPhrase, "a title and its name");
         assert_eq!(between("green", "grass"), Boundary::Words);
+    }
+
+    #[test]
+    fn only_what_is_beyond_doubt_divides_a_phrase() {
+        for (left, right) in [("the", "house"), ("of", "course"), ("and", "then"), ("she", "left"), ("Mr.", "Smith")] {
+            assert!(divides_phrase(left, right), "{left} {right}");
+        }
+        for (left, right) in [("you", "that"), ("it", "again"), ("in", "and"), ("rain", "and"), ("in.", "The")] {
+            assert!(!divides_phrase(left, right), "{left} {right}");
+        }
     }
 
     #[test]

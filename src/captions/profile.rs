@@ -7,6 +7,8 @@
 
 use super::layout::{Breaks, GapRule, Layout, ReadingSpeed};
 use super::measure::LineUnit;
+use super::speeds::SpeedsByLanguage;
+use std::fmt;
 use std::time::Duration;
 
 /// A set of published rules.
@@ -164,7 +166,7 @@ impl Language {
 }
 
 /// A profile, and numbers that replace the profile's.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct CaptionRules {
     pub profile: Profile,
     /// At least 1.
@@ -174,11 +176,36 @@ pub struct CaptionRules {
     pub minimum_duration: Option<Duration>,
     /// At least a millisecond.
     pub maximum_duration: Option<Duration>,
+    /// The least time for each word; zero for none.
+    pub minimum_duration_per_word: Option<Duration>,
     pub minimum_gap: Option<Duration>,
     /// Gaps that are longer than the minimum and shorter than this are closed.
     pub open_gap: Option<Duration>,
-    /// Characters a second, or for `bbc` words a minute; more than 0.
-    pub reading_speed: Option<f64>,
+    /// Characters a second, or for `bbc` words a minute; each more than 0.
+    pub reading_speed: SpeedsByLanguage,
+}
+
+/// The text is part of the hash of a source's settings, which the store has of each written job. So rules that an older
+/// release knows keep their text: what came later is in it only where it is set.
+impl fmt::Debug for CaptionRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("CaptionRules");
+        text.field("profile", &self.profile)
+            .field("characters_per_line", &self.characters_per_line)
+            .field("lines", &self.lines)
+            .field("minimum_duration", &self.minimum_duration)
+            .field("maximum_duration", &self.maximum_duration)
+            .field("minimum_gap", &self.minimum_gap)
+            .field("open_gap", &self.open_gap)
+            .field("reading_speed", &self.reading_speed.default);
+        if let Some(time) = self.minimum_duration_per_word {
+            text.field("minimum_duration_per_word", &time);
+        }
+        if !self.reading_speed.by_language().is_empty() {
+            text.field("reading_speed_by_language", self.reading_speed.by_language());
+        }
+        text.finish()
+    }
 }
 
 impl CaptionRules {
@@ -192,7 +219,7 @@ impl CaptionRules {
         let base = self.profile.layout(language);
         let count = |own: Option<u32>, base| own.and_then(|own| usize::try_from(own).ok()).unwrap_or(base);
         let minimum = self.minimum_gap.unwrap_or(base.gap.minimum);
-        let speed = self.reading_speed.map(|speed| match base.reading_speed {
+        let speed = self.reading_speed.of(language).map(|speed| match base.reading_speed {
             Some(ReadingSpeed::WordsPerMinute(_)) => ReadingSpeed::WordsPerMinute(speed),
             _ => ReadingSpeed::CharactersPerSecond(speed),
         });
@@ -201,12 +228,15 @@ impl CaptionRules {
             maximum_rows_per_caption: count(self.lines, base.maximum_rows_per_caption),
             minimum_duration: self.minimum_duration.unwrap_or(base.minimum_duration),
             maximum_duration: self.maximum_duration.unwrap_or(base.maximum_duration),
+            minimum_duration_per_word: self.minimum_duration_per_word.unwrap_or(base.minimum_duration_per_word),
             gap: GapRule { minimum, open_from: self.open_gap.unwrap_or(base.gap.open_from).max(minimum) },
             reading_speed: speed.or(base.reading_speed),
             ..base
         };
-        // The layout of the embedded service knows neither speeds nor gaps.
-        let is_beyond = layout.reading_speed.is_some() || layout.gap != GapRule::NONE;
+        // The layout of the embedded service knows neither speeds, nor times of words, nor gaps.
+        let is_beyond = layout.reading_speed.is_some()
+            || layout.minimum_duration_per_word > Duration::ZERO
+            || layout.gap != GapRule::NONE;
         let english = Language::of(language) == Language::English;
         match layout.breaks {
             Breaks::Filled if is_beyond => {
@@ -252,12 +282,16 @@ mod tests {
 
     #[test]
     fn a_setting_replaces_one_number() {
-        let rules = CaptionRules { reading_speed: Some(15.0), lines: Some(3), ..CaptionRules::of(Profile::Netflix) };
+        let rules = CaptionRules {
+            reading_speed: SpeedsByLanguage::of_all(15.0),
+            lines: Some(3),
+            ..CaptionRules::of(Profile::Netflix)
+        };
         let (own, published) = (rules.layout("en"), Profile::Netflix.layout("en"));
         assert_eq!(own.reading_speed, Some(ReadingSpeed::CharactersPerSecond(15.0)));
         let rest = Layout { reading_speed: published.reading_speed, maximum_rows_per_caption: 2, ..own };
         assert_eq!((own.maximum_rows_per_caption, rest), (3, published));
-        let bbc = CaptionRules { reading_speed: Some(160.0), ..CaptionRules::of(Profile::Bbc) };
+        let bbc = CaptionRules { reading_speed: SpeedsByLanguage::of_all(160.0), ..CaptionRules::of(Profile::Bbc) };
         assert_eq!(bbc.layout("en").reading_speed, Some(ReadingSpeed::WordsPerMinute(160.0)));
     }
 
@@ -266,8 +300,51 @@ mod tests {
         assert_eq!(CaptionRules::default().layout("ja"), Layout::default());
         let narrow = CaptionRules { characters_per_line: Some(30), ..CaptionRules::default() };
         assert_eq!(narrow.layout("en"), Layout { maximum_characters_per_row: 30, ..Layout::default() });
-        let slow = CaptionRules { reading_speed: Some(15.0), ..CaptionRules::default() };
+        let slow = CaptionRules { reading_speed: SpeedsByLanguage::of_all(15.0), ..CaptionRules::default() };
         assert_eq!(slow.layout("en").breaks, Breaks::Phrases { english: true });
+        let by_word =
+            CaptionRules { minimum_duration_per_word: Some(Duration::from_millis(300)), ..CaptionRules::default() };
+        assert_eq!(by_word.layout("en").breaks, Breaks::Phrases { english: true });
+    }
+
+    #[test]
+    fn the_time_of_a_word_can_be_replaced() {
+        let with = |time| CaptionRules { minimum_duration_per_word: time, ..CaptionRules::of(Profile::Bbc) };
+        let time = |rules: CaptionRules| rules.layout("en").minimum_duration_per_word;
+        assert_eq!(time(with(None)), Duration::from_millis(300));
+        assert_eq!(time(with(Some(Duration::from_millis(250)))), Duration::from_millis(250));
+        assert_eq!(time(with(Some(Duration::ZERO))), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_speed_can_be_replaced_for_one_language() {
+        let mut reading_speed = SpeedsByLanguage::default();
+        assert!(reading_speed.add("en", 18.0) && reading_speed.add("pt-BR", 19.0));
+        let rules = CaptionRules { reading_speed, ..CaptionRules::of(Profile::Netflix) };
+        let speed = |language: &str| rules.layout(language).reading_speed;
+        assert_eq!((speed("en-GB"), speed("pt-BR")), (per_second(18.0), per_second(19.0)));
+        assert_eq!((speed("pt"), speed("ja"), speed("hi")), (per_second(17.0), per_second(4.0), per_second(22.0)));
+    }
+
+    /// Another text would make every written job differ from its settings when scribed is upgraded.
+    #[test]
+    fn rules_that_an_older_release_knows_keep_their_text() {
+        let rules =
+            CaptionRules { reading_speed: SpeedsByLanguage::of_all(15.5), ..CaptionRules::of(Profile::Netflix) };
+        assert_eq!(
+            format!("{rules:?}"),
+            "CaptionRules { profile: Netflix, characters_per_line: None, lines: None, minimum_duration: None, \
+             maximum_duration: None, minimum_gap: None, open_gap: None, reading_speed: Some(15.5) }"
+        );
+        let mut reading_speed = SpeedsByLanguage::default();
+        assert!(reading_speed.add("de", 14.0));
+        let newer = CaptionRules {
+            reading_speed,
+            minimum_duration_per_word: Some(Duration::from_millis(250)),
+            ..CaptionRules::default()
+        };
+        let text = format!("{newer:?}");
+        assert!(text.contains("minimum_duration_per_word: 250ms") && text.contains("{\"de\": 14.0}"), "{text}");
     }
 
     #[test]

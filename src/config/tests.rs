@@ -13,7 +13,7 @@ use super::starter::starter;
 use super::template::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
 use super::template::overlay::Overlay;
 use super::template::variables::{TemplateScope, TemplateUser, Vars};
-use crate::captions::{CaptionRules, Profile};
+use crate::captions::{CaptionRules, Profile, SpeedsByLanguage};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
@@ -51,18 +51,59 @@ fn default_of(config: &Config) -> &ServiceConfig {
 #[test]
 fn a_source_changes_what_captions_says() {
     let text = "[captions]\nprofile = \"netflix\"\nreading_speed = 15.5\nminimum_gap = \"80ms\"\n\
-                [[source]]\nfolder = \"a\"\ncaptions = { lines = 3 }\n\
+                minimum_duration_per_word = \"250ms\"\n[[source]]\nfolder = \"a\"\ncaptions = { lines = 3 }\n\
                 [[source]]\nfolder = \"b\"\ncaptions = { profile = \"bbc\" }\n[[source]]\nfolder = \"c\"\n";
     let config = read(text).unwrap();
     let all = CaptionRules {
-        reading_speed: Some(15.5),
+        reading_speed: SpeedsByLanguage::of_all(15.5),
         minimum_gap: Some(Duration::from_millis(80)),
+        minimum_duration_per_word: Some(Duration::from_millis(250)),
         ..CaptionRules::of(Profile::Netflix)
     };
-    let rules: Vec<CaptionRules> = config.sources.iter().map(|source| source.captions).collect();
-    let three = CaptionRules { lines: Some(3), ..all };
-    assert_eq!((config.captions, rules), (all, vec![three, CaptionRules::of(Profile::Bbc), all]));
+    let rules: Vec<CaptionRules> = config.sources.iter().map(|source| source.captions.clone()).collect();
+    let three = CaptionRules { lines: Some(3), ..all.clone() };
+    assert_eq!(rules, [three, CaptionRules::of(Profile::Bbc), all.clone()]);
+    assert_eq!(config.captions, all);
     assert_eq!(read("[[source]]\nfolder = \"a\"\n").unwrap().captions, CaptionRules::default());
+}
+
+#[test]
+fn the_time_of_a_word_may_be_zero() {
+    let rules = read("[captions]\nprofile = \"bbc\"\nminimum_duration_per_word = \"0s\"\n[[source]]\nfolder = \"a\"\n");
+    assert_eq!(rules.unwrap().captions.minimum_duration_per_word, Some(Duration::ZERO));
+}
+
+#[test]
+fn reading_speeds_may_be_given_by_language() {
+    let text = "[captions]\nreading_speed = { en = 20, pt-BR = 18.5, default = 15 }\n\
+                [[source]]\nfolder = \"a\"\n[source.captions.reading_speed]\nde = 17\n\
+                [[source]]\nfolder = \"b\"\ncaptions = { reading_speed = 12 }\n\
+                [[source]]\nfolder = \"c\"\ncaptions = { lines = 3 }\n";
+    let config = read(text).unwrap();
+    let speeds = |rules: &CaptionRules| ["en", "pt-BR", "de", "fr"].map(|language| rules.reading_speed.of(language));
+    let all = [Some(20.0), Some(18.5), Some(15.0), Some(15.0)];
+    assert_eq!(speeds(&config.captions), all);
+    let of_sources: Vec<_> = config.sources.iter().map(|source| speeds(&source.captions)).collect();
+    assert_eq!(of_sources, [[None, None, Some(17.0), None], [Some(12.0); 4], all]);
+}
+
+#[test]
+fn reading_speeds_by_language_that_cannot_be() {
+    for (speeds, why) in [
+        ("{ english = 20 }", "`source.captions.reading_speed.english` is not a language code"),
+        ("{ english = 20 }", "did you mean `en`?"),
+        ("{ xx = 20 }", "use ISO 639 codes such as en, de or pt-BR"),
+        ("{ en- = 20 }", "`source.captions.reading_speed.en-` is not a language code"),
+        ("{ en = 20, eng = 17 }", "`source.captions.reading_speed.eng` names a language that is in this table already"),
+        ("{ de = \"fast\" }", "`source.captions.reading_speed.de` must be a number, found a string"),
+        ("{ default = 0 }", "`source.captions.reading_speed.default` must be a number from 0.1 to 10000"),
+        ("{ }", "`source.captions.reading_speed` must not be empty"),
+    ] {
+        let report = with_source(&format!("captions = {{ reading_speed = {speeds} }}\n"));
+        assert!(report.contains(why) && report.contains("--> jobs.toml:3:"), "{speeds}: {report}");
+    }
+    let report = with_source("captions = { minimum_duration_per_word = \"8s\" }\n");
+    assert!(report.contains("leaves no time: the minimum duration of a word is 8s, the maximum 7s"), "{report}");
 }
 
 #[test]

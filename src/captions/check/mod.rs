@@ -1,9 +1,10 @@
 //! Compares caption files with the rules of a layout.
 
-use super::file_text::{FileText, is_dialogue, rows_could_be_better};
+use super::file_text::{FileText, avoidable_faults};
 use super::layout::{Layout, ReadingSpeed, millis};
 use super::measure::words;
 use super::parse::{CaptionFile, Unread};
+use super::speakers::is_dialogue;
 
 /// A rule for captions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +16,7 @@ pub enum CaptionRule {
     ControlCharacters,
     CharactersPerLine,
     Lines,
+    SpeakersPerLine,
     MinimumDuration,
     MaximumDuration,
     ReadingSpeed,
@@ -22,10 +24,12 @@ pub enum CaptionRule {
     Orphan,
     /// A warning.
     UnbalancedLines,
+    /// A warning.
+    BrokenPhrase,
 }
 
 impl CaptionRule {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Unreadable,
         Self::Order,
         Self::Overlap,
@@ -33,12 +37,14 @@ impl CaptionRule {
         Self::ControlCharacters,
         Self::CharactersPerLine,
         Self::Lines,
+        Self::SpeakersPerLine,
         Self::MinimumDuration,
         Self::MaximumDuration,
         Self::ReadingSpeed,
         Self::Gap,
         Self::Orphan,
         Self::UnbalancedLines,
+        Self::BrokenPhrase,
     ];
 
     /// The name in JSON. In messages it has spaces instead of underscores.
@@ -51,18 +57,20 @@ impl CaptionRule {
             Self::ControlCharacters => "control_characters",
             Self::CharactersPerLine => "characters_per_line",
             Self::Lines => "lines",
+            Self::SpeakersPerLine => "speakers_per_line",
             Self::MinimumDuration => "minimum_duration",
             Self::MaximumDuration => "maximum_duration",
             Self::ReadingSpeed => "reading_speed",
             Self::Gap => "gap",
             Self::Orphan => "orphan",
             Self::UnbalancedLines => "unbalanced_lines",
+            Self::BrokenPhrase => "broken_phrase",
         }
     }
 
     /// Whether it is a recommendation.
     pub fn only_warns(self) -> bool {
-        self == Self::UnbalancedLines
+        matches!(self, Self::UnbalancedLines | Self::BrokenPhrase)
     }
 }
 
@@ -163,22 +171,36 @@ impl Checker<'_> {
         if rows > most {
             self.add(CaptionRule::Lines, format!("{rows} lines, at most {most}"), Some((rows as f64, most as f64)));
         }
-        self.balance();
+        self.speakers();
+        self.breaks();
     }
 
-    fn balance(&mut self) {
-        let rows = &self.text.rows;
-        if rows.len() < 2 || is_dialogue(rows) {
+    fn speakers(&mut self) {
+        let text = self.text;
+        for (i, row) in text.speakers.iter().enumerate().filter(|(_, row)| !row.later.is_empty()) {
+            let speakers = row.later.len() + 1;
+            let words = format!("line {} has {speakers} speakers, at most 1", i + 1);
+            self.add(CaptionRule::SpeakersPerLine, words, Some((speakers as f64, 1.0)));
+        }
+    }
+
+    /// Checks where the lines are broken. A dialogue has a line for each person, however long it is.
+    fn breaks(&mut self) {
+        let (text, layout) = (self.text, self.layout);
+        if text.rows.len() < 2 || is_dialogue(&text.speakers) {
             return;
         }
-        let Some(better) = rows_could_be_better(rows, self.layout) else { return };
-        match better {
-            CaptionRule::Orphan => self.add(CaptionRule::Orphan, "a line has only one word".to_owned(), None),
-            rule => {
-                let lengths: Vec<String> =
-                    rows.iter().map(|row| self.layout.unit.characters(row).to_string()).collect();
-                self.add(rule, format!("lines of {} characters", lengths.join(" and ")), None);
-            }
+        for rule in avoidable_faults(&text.rows, layout) {
+            let words = match rule {
+                CaptionRule::Orphan => "a line has only one word".to_owned(),
+                CaptionRule::BrokenPhrase => "a line ends within a phrase".to_owned(),
+                _ => {
+                    let length = |row: &String| layout.unit.characters(row).to_string();
+                    let lengths: Vec<String> = text.rows.iter().map(length).collect();
+                    format!("lines of {} characters", lengths.join(" and "))
+                }
+            };
+            self.add(rule, words, None);
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::captions::{CaptionRules, Profile};
+use crate::captions::{CaptionRules, Profile, SpeedsByLanguage};
+use std::time::Duration;
 
 /// One line a violation, as the command prints them.
 fn told(file: &str, profile: Profile, language: &str) -> String {
@@ -28,6 +29,8 @@ fn each_rule_of_netflix_is_checked() {
         cue("32,000", "35,000", "There is only one word in the next\nline."),
         cue("36,000", "39,000", "The dog\nbarked at nine people walking past it."),
         cue("41,000", "40,000", "Backwards."),
+        cue("43,000", "46,000", "- Are you there? - Yes."),
+        cue("47,000", "50,000", "He put the book on the\ntable in the other room."),
     ];
     insta::assert_snapshot!(told(&file.concat(), Profile::Netflix, "en"));
 }
@@ -41,6 +44,48 @@ fn a_good_file_has_no_violations() {
     ];
     assert_eq!(told(&file.concat(), Profile::Netflix, "en"), "");
     assert_eq!(told(&crate::captions::srt(&[]), Profile::Netflix, "en"), "", "nothing is said, and that is no fault");
+}
+
+/// A file with only this text, shown for four seconds.
+fn told_of(text: &str) -> String {
+    told(&cue("01,000", "05,000", text), Profile::Netflix, "en")
+}
+
+#[test]
+fn two_speakers_in_a_line_are_found() {
+    let two = "1 (speakers_per_line): line 1 has 2 speakers, at most 1 [Some(2.0) Some(1.0)]";
+    assert_eq!(told_of("- Are you there? - Yes."), two);
+    assert_eq!(
+        told_of("- One. - Two.\n- Three. - Four. - Five."),
+        "1 (speakers_per_line): line 1 has 2 speakers, at most 1 [Some(2.0) Some(1.0)]\n\
+         1 (speakers_per_line): line 2 has 3 speakers, at most 1 [Some(3.0) Some(1.0)]"
+    );
+    for one in ["- Are you there?\n- Yes.", "- Wait... - I see.", "- It was late. - and cold.", "Yes. - No."] {
+        assert_eq!(told_of(one), "", "{one}");
+    }
+    let vtt = |text: &str| told(&format!("WEBVTT\n\n00:01.000 --> 00:05.000\n{text}\n"), Profile::Netflix, "en");
+    assert_eq!(vtt("<v Ann>Are you there? <v Bob>Yes."), two);
+    assert_eq!(vtt("<v Ann>Are you there?</v> <v Ann>Yes?"), "");
+    assert_eq!(vtt("<v Ann>Are you the one?\n<v Bob>Yes."), "", "a short line of another voice is no orphan");
+}
+
+/// Only where the layout knows a better break, and only in English.
+#[test]
+fn lines_that_end_within_a_phrase_are_found() {
+    let broken = "1 (broken_phrase): a line ends within a phrase [None None]";
+    assert_eq!(told_of("He put the book on the\ntable in the other room."), broken);
+    assert_eq!(told_of("We were tired and\nwent home very early that day."), broken);
+    for good in [
+        "He put the book on the table\nin the other room.",
+        "I have never told you\nthat it was not me.",
+        "- He put the book on the\n- table in the other room.",
+    ] {
+        assert_eq!(told_of(good), "", "{good}");
+    }
+    let file = cue("01,000", "05,000", "He put the book on the\ntable in the other room.");
+    assert_eq!(told(&file, Profile::Netflix, "fr"), "");
+    assert_eq!(told(&file, Profile::Default, "en"), "", "the embedded service knows no phrases");
+    assert!(CaptionRule::BrokenPhrase.only_warns() && !CaptionRule::SpeakersPerLine.only_warns());
 }
 
 /// Netflix: 20 characters a second in English, 17 in French, 12 in Korean, where a Latin letter counts ½.
@@ -83,6 +128,18 @@ fn numbers_can_be_replaced() {
     let found: Vec<CaptionRule> =
         check(&file, &rules.layout("de")).into_iter().map(|violation| violation.rule).collect();
     assert_eq!(found, [CaptionRule::CharactersPerLine, CaptionRule::Lines, CaptionRule::UnbalancedLines]);
+}
+
+#[test]
+fn the_time_of_a_word_and_the_speed_of_a_language_can_be_replaced() {
+    let mut reading_speed = SpeedsByLanguage::of_all(100.0);
+    assert!(reading_speed.add("en", 10.0));
+    let minimum_duration_per_word = Some(Duration::from_millis(500));
+    let rules = CaptionRules { reading_speed, minimum_duration_per_word, ..CaptionRules::of(Profile::Netflix) };
+    let file = CaptionFile::parse(cue("01,000", "02,000", "one two three").as_bytes(), None);
+    let found = |language| check(&file, &rules.layout(language)).into_iter().map(|v| v.rule).collect::<Vec<_>>();
+    assert_eq!(found("en"), [CaptionRule::MinimumDuration, CaptionRule::ReadingSpeed]);
+    assert_eq!(found("fr"), [CaptionRule::MinimumDuration]);
 }
 
 #[test]

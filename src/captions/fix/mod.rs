@@ -1,16 +1,17 @@
 //! Repairs caption files as far as that is possible without changing a word.
 //!
-//! In this order: cues are sorted, overlaps removed, long cues divided, cues too short to read joined with the rest of
-//! their sentence, lines broken again where they break a rule, and the ends moved. Starts stay, except where two cues
-//! overlap: captions stay with the speech. What is as the rules demand stays as it is.
+//! In this order: cues are sorted, people who share a line separated, overlaps removed, long cues divided, cues too short
+//! to read joined with the rest of their sentence, lines broken again where they break a rule, and the ends moved. Starts
+//! stay, except where two cues overlap: captions stay with the speech. What is as the rules demand stays as it is.
 
 use super::check::{is_forbidden, words_of};
-use super::file_text::{begins_with_dash, is_dialogue, pieces, rows_could_be_better, units_of};
+use super::file_text::{avoidable_faults, pieces, units_of};
 use super::layout::{Layout, millis};
 use super::markup_spans::SpanCarrier;
 use super::parse::{CaptionFile, CaptionFormat, FileCue, shown};
 use super::phrases::ends_sentence;
 use super::piece::{Piece, row_text};
+use super::speakers::{RowSpeakers, has_several_speakers, is_dialogue, read_speakers, turns};
 use super::timing::{CueSpan, Timed, separate, settle};
 use super::{rows, segment};
 
@@ -53,7 +54,9 @@ fn drafts(file: &CaptionFile, trailer: &mut Vec<String>, layout: &Layout) -> Vec
     let mut comments = Vec::new();
     for cue in &file.cues {
         comments.extend(cue.before.iter().cloned());
-        let cue = FileCue { rows: clean(&cue.rows, file.format), line: 0, ..cue.clone() };
+        let rows = clean(&cue.rows, file.format);
+        let rows = separate_speakers(&rows, file.format, layout).unwrap_or(rows);
+        let cue = FileCue { rows, line: 0, ..cue.clone() };
         if !cue.rows.is_empty() {
             drafts.push(Draft::of(FileCue { before: std::mem::take(&mut comments), ..cue }, file.format, layout));
         }
@@ -69,12 +72,34 @@ fn clean(rows: &[String], format: CaptionFormat) -> Vec<String> {
     cleaned.filter(|row| !shown(row, format).trim().is_empty()).collect()
 }
 
+/// Returns the rows with lines of their own for each speaker; `None` if nobody shares a line, or if there are not enough
+/// lines.
+fn separate_speakers(rows: &[String], format: CaptionFormat, layout: &Layout) -> Option<Vec<String>> {
+    let speakers = read_speakers(rows, format);
+    // In a line of its own an arrow could look like times.
+    let has_arrow = rows.iter().any(|row| row.contains("-->"));
+    if has_arrow || speakers.iter().all(|row| row.later.is_empty()) {
+        return None;
+    }
+    let mut separated = Vec::new();
+    for turn in turns(rows, &speakers, format) {
+        let pieces = pieces(&turn, 0, 0, format, layout);
+        let lines = texts(&pieces, layout);
+        if !is_faithful(&lines, &pieces, format) {
+            return None;
+        }
+        separated.extend(lines);
+    }
+    (separated.len() <= layout.rows()).then_some(separated)
+}
+
 /// A cue that is being repaired.
 #[derive(Clone)]
 struct Draft {
     span: CueSpan,
     cue: FileCue,
     shown: Vec<String>,
+    speakers: Vec<RowSpeakers>,
     pieces: Vec<Piece>,
     format: CaptionFormat,
 }
@@ -90,8 +115,9 @@ impl Draft {
         let (start, end) = (cue.start, cue.end.max(cue.start));
         let shown: Vec<String> = cue.rows.iter().map(|row| shown(row, format)).collect();
         let span = CueSpan { start, end, units: units_of(&shown, layout), words: words_of(&shown) };
+        let speakers = read_speakers(&cue.rows, format);
         let pieces = pieces(&cue.rows, start, end, format, layout);
-        Self { span, cue, shown, pieces, format }
+        Self { span, cue, shown, speakers, pieces, format }
     }
 
     /// Returns a part of the cue with these rows and times.
@@ -112,7 +138,7 @@ impl Draft {
 
     /// Divides a cue whose text does not fit, or that is shown for too long with more than one line.
     fn divide(self, layout: &Layout) -> Vec<Self> {
-        if !is_dialogue(&self.shown) {
+        if !is_dialogue(&self.speakers) {
             return self.divide_text(layout);
         }
         let is_readable = layout.reading_time(self.span.units, self.span.words) <= layout.longest();
@@ -131,7 +157,7 @@ impl Draft {
         let at = |units: u64| self.span.start + (length * u128::from(units) / u128::from(all)) as u64;
         let (mut from, mut before) = (0, 0);
         for to in 1..=self.shown.len() {
-            if self.shown.get(to).is_some_and(|row| !begins_with_dash(row)) {
+            if self.speakers.get(to).is_some_and(|row| !row.begins()) {
                 continue;
             }
             let rows = carrier.close(self.cue.rows[from..to].to_vec(), self.format);
@@ -163,10 +189,10 @@ impl Draft {
 
     /// Breaks the lines again if they are too long, too many, or worse than need be.
     fn break_again(&mut self, layout: &Layout) {
-        if is_dialogue(&self.shown) {
+        if is_dialogue(&self.speakers) {
             return;
         }
-        if self.rows_fit(layout) && rows_could_be_better(&self.shown, layout).is_none() {
+        if self.rows_fit(layout) && avoidable_faults(&self.shown, layout).is_empty() {
             return;
         }
         let rows = texts(&self.pieces, layout);
@@ -175,6 +201,7 @@ impl Draft {
         }
         self.cue.rows = rows;
         self.shown = self.cue.rows.iter().map(|row| shown(row, self.format)).collect();
+        self.speakers = read_speakers(&self.cue.rows, self.format);
         (self.span.units, self.span.words) = (units_of(&self.shown, layout), words_of(&self.shown));
     }
 
@@ -190,7 +217,7 @@ impl Draft {
     fn join(&self, next: &Self, layout: &Layout) -> Option<Self> {
         let room = next.span.start - self.span.start;
         let wanted = millis(layout.minimum_duration).saturating_add(millis(layout.gap.minimum));
-        let has_dash = [self, next].iter().any(|draft| draft.shown.first().is_some_and(|row| begins_with_dash(row)));
+        let has_dash = [self, next].iter().any(|draft| draft.speakers.first().is_some_and(|row| row.has_dash));
         let same_voice = self.voice() == next.voice();
         let goes_on = !self.shown.last().is_some_and(|row| ends_sentence(row.trim_end())) || !self.voice().is_empty();
         let is_plain = next.cue.before.is_empty() && next.cue.settings == self.cue.settings;
@@ -201,6 +228,9 @@ impl Draft {
         let rows = [self.cue.rows.as_slice(), next.cue.rows.as_slice()].concat();
         let end = next.span.end.min(self.span.start.saturating_add(layout.longest()));
         let both = Self::of(FileCue { rows, start: self.span.start, end, ..self.cue.clone() }, self.format, layout);
+        if has_several_speakers(&both.speakers) {
+            return None;
+        }
         let text = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.as_str()).collect::<String>();
         let is_whole = text(&both.pieces) == text(&self.pieces) + &text(&next.pieces);
         (is_whole && segment::fits_one_cue(&both.pieces, layout)).then_some(both)

@@ -87,6 +87,58 @@ fn dialogue_stays_a_line_for_each_person() {
     ");
 }
 
+/// The only cue of a file in SubRip, repaired.
+fn fixed_text(text: &str) -> String {
+    let head = "1\n00:00:01,000 --> 00:00:05,000\n";
+    let fixed = fixed(&format!("{head}{text}\n"), Profile::Netflix);
+    fixed.strip_prefix(head).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn speakers_in_one_line_get_a_line_each() {
+    for (text, wanted) in [
+        ("- Are you there? - Yes.", "- Are you there?\n- Yes."),
+        ("{\\an8}<i>- Yes. - No.</i>", "{\\an8}<i>- Yes.\n- No.</i>"),
+        ("- Yes. - No, I was\nnot there.", "- Yes.\n- No, I was not there."),
+        ("- One. - Two. - Three.", "- One. - Two. - Three."),
+        ("- Yes. - 5 --> 6", "- Yes. - 5 --> 6"),
+        ("- Well... - I see.", "- Well... - I see."),
+    ] {
+        assert_eq!(fixed_text(text), wanted, "{text}");
+    }
+    let vtt = |text: &str| format!("WEBVTT\n\n00:00:01.000 --> 00:00:05.000\n{text}\n");
+    let voices = "<v Ann>Are you there?</v>\n<v Bob>Yes.</v>";
+    assert_eq!(fixed(&vtt(&voices.replace('\n', " ")), Profile::Netflix), vtt(voices));
+    assert_eq!(fixed(&vtt(voices), Profile::Netflix), vtt(voices), "a short line of another voice is no orphan");
+}
+
+#[test]
+fn each_voice_gets_a_cue_where_there_are_too_few_lines() {
+    let vtt = "WEBVTT\n\n00:00:01.000 --> 00:00:07.000\n<v Ann>Are you there?\n<v Bob>Yes.\n<v Ann>Good.\n";
+    insta::assert_snapshot!(fixed(vtt, Profile::Netflix), @r"
+    WEBVTT
+
+    00:00:01.000 --> 00:00:04.569
+    <v Ann>Are you there?</v>
+
+    00:00:04.652 --> 00:00:05.612
+    <v Bob>Yes.</v>
+
+    00:00:05.695 --> 00:00:07.000
+    <v Ann>Good.</v>
+    ");
+}
+
+#[test]
+fn lines_are_broken_at_phrases() {
+    assert_eq!(
+        fixed_text("He put the book on the\ntable in the other room."),
+        "He put the book on the table\nin the other room."
+    );
+    let good = "I have never told you\nthat it was not me.";
+    assert_eq!(fixed_text(good), good);
+}
+
 #[test]
 fn japanese_lines_are_joined_without_a_space() {
     let text = "1\n00:00:01,000 --> 00:00:07,000\nこれは日本語の長い長い字幕\nなのです。\n";
@@ -153,7 +205,8 @@ prop_compose! {
     }
 }
 
-const ENGLISH: &str = "(- )?([a-z]{1,12}[,.!?]? |the |</?i>|<v Bob>|\\{\\\\an8\\}|[a-z]{50} |- ){0,12}";
+const ENGLISH: &str =
+    "(- )?([a-z]{1,12}[,.!?]? |the |- Yes\\. - No\\. |</?i>|<v Ann>|<v Bob>|</v>|\\{\\\\an8\\}|[a-z]{50} |- ){0,12}";
 const OTHERS: &str = "[ぁ-ん。、「」ก-ูเא-ת a-z\u{301}\u{200f}<>&-]{0,60}";
 
 fn any_file() -> impl Strategy<Value = CaptionFile> {

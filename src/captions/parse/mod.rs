@@ -98,12 +98,16 @@ impl CaptionFile {
 
     /// Reads a file. `named`: the format that its name promises, which counts where the content does not tell.
     pub fn parse(bytes: &[u8], named: Option<CaptionFormat>) -> Self {
-        let text = DecodedText::of(bytes).text;
-        match format_of(&text).or(named).unwrap_or(CaptionFormat::Srt) {
-            CaptionFormat::Srt => srt::parse(&text),
-            CaptionFormat::Vtt => vtt::parse(&text),
-            CaptionFormat::Ass => ass::parse(&text),
-            CaptionFormat::Ttml => ttml::parse(&text),
+        Self::parse_text(&DecodedText::of(bytes).text, named)
+    }
+
+    /// Like [`CaptionFile::parse`], of a text with LF line ends.
+    pub fn parse_text(text: &str, named: Option<CaptionFormat>) -> Self {
+        match format_of(text).or(named).unwrap_or(CaptionFormat::Srt) {
+            CaptionFormat::Srt => srt::parse(text),
+            CaptionFormat::Vtt => vtt::parse(text),
+            CaptionFormat::Ass => ass::parse(text),
+            CaptionFormat::Ttml => ttml::parse(text),
         }
     }
 

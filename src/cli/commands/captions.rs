@@ -1,6 +1,6 @@
 //! `scribed captions`: compares caption files with published rules, and repairs them. It uses no queue and no service.
 
-use crate::captions::{CaptionFile, CaptionFormat, CaptionRules, Violation, check, fix, time};
+use crate::captions::{CaptionFile, CaptionFormat, CaptionRules, DecodedText, Violation, check, fix, time};
 use crate::cli::args::{CaptionRuleArgs, CaptionsArgs, CaptionsCheckArgs, CaptionsCommand, CaptionsFixArgs};
 use crate::cli::render::terminal;
 use crate::cli::runtime::entry::Context;
@@ -57,11 +57,16 @@ fn rules(context: &Context, args: &CaptionRuleArgs) -> Result<CaptionRules, Comm
     }
 }
 
+/// The encoding of the files that are written.
+const UTF_8: &str = "UTF-8";
+
 /// A caption file of the command line.
 struct Input {
     path: PathBuf,
     name: String,
     captions: CaptionFile,
+    /// The encoding that the file was read in.
+    encoding: &'static str,
     layout: crate::captions::Layout,
 }
 
@@ -79,14 +84,24 @@ impl Input {
         if bytes.len() as u64 > MOST {
             return Err(refuse(format!("it has more than {MOST} bytes, which no caption file has")));
         }
-        let captions = CaptionFile::parse(&bytes, CaptionFormat::of_name(&name));
+        let DecodedText { text, encoding, .. } = DecodedText::of(&bytes);
+        let captions = CaptionFile::parse_text(&text, CaptionFormat::of_name(&name));
         let language = args.language.clone().or_else(|| language_of(path)).unwrap_or_default();
         let layout = rules.layout(&language).as_guides_count();
-        Ok(Self { path: path.to_owned(), name, captions, layout })
+        Ok(Self { path: path.to_owned(), name, captions, encoding, layout })
     }
 
     fn violations(&self, captions: &CaptionFile) -> Vec<Violation> {
         check(captions, &self.layout)
+    }
+
+    /// Returns what a repair in place changes of the encoding, as the rest of a sentence: "; was windows-1252, is now
+    /// UTF-8". Empty for UTF-8.
+    fn encoding_change(&self) -> String {
+        match self.encoding {
+            UTF_8 => String::new(),
+            encoding => format!("; was {encoding}, is now {UTF_8}"),
+        }
     }
 
     /// `talk.en.srt: cue 12 at 00:01:03.200: 23.4 characters a second, at most 20 (netflix, reading speed)`.
@@ -244,6 +259,9 @@ fn report(
     let name = written.map(|path| path.display().to_string());
     context.print_json(&json!({ "file": file.name, "written": name, "remaining": list }))?;
     let outcome = match name {
+        Some(name) if in_place => {
+            format!("{}: repaired, written to {name}{}", file.name, file.encoding_change())
+        }
         Some(name) => format!("{}: repaired, written to {name}", file.name),
         None if in_place => format!("{}: unchanged", file.name),
         None => format!("{}: repaired", file.name),

@@ -22,7 +22,7 @@ pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandErr
     let config = context.config()?;
     let session = ServiceSession::connect(&config, args.service.as_deref()).await?;
     let mut sum = Sum::default();
-    let harvested = harvest_all(context, args, &session, config.captions, &mut sum).await;
+    let harvested = harvest_all(context, args, &session, &config.captions, &mut sum).await;
     let closed = session.close().await;
     sum.print(context, args)?;
     harvested?;
@@ -35,7 +35,7 @@ async fn harvest_all(
     context: &Context,
     args: &HarvestArgs,
     session: &ServiceSession,
-    captions: CaptionRules,
+    captions: &CaptionRules,
     sum: &mut Sum,
 ) -> Result<(), CommandError> {
     let kinds = match args.kind {
@@ -67,7 +67,7 @@ async fn harvest_list(
     context: &Context,
     args: &HarvestArgs,
     (client, kind): (&dyn Client, ListKind),
-    captions: CaptionRules,
+    captions: &CaptionRules,
     sum: &mut Sum,
 ) -> Result<(), HarvestError> {
     let service = client.identity().service.clone();
@@ -77,7 +77,7 @@ async fn harvest_list(
         kind,
         outputs: args.outputs.clone(),
         name_by: args.name_by.clone(),
-        captions,
+        captions: captions.clone(),
         syncs: Arc::default(),
     };
     let query = query(args);

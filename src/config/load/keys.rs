@@ -160,6 +160,7 @@ const CAPTIONS: &[ConfigKey] = &[
     value("lines"),
     value("minimum_duration"),
     value("maximum_duration"),
+    value("minimum_duration_per_word"),
     value("minimum_gap"),
     value("open_gap"),
     value("reading_speed"),

@@ -177,13 +177,13 @@ impl Reader<'_> {
         let callback = callback(self, &file.section("callback"));
         let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
-        let captions = caption_rules(&file.section("captions"), CaptionRules::default());
+        let captions = caption_rules(&file.section("captions"), &CaptionRules::default());
         let review = review_rules(&file.section("review"), ReviewRules::default());
         let known = SourceContext {
             shared: &shared,
             scope: &scope,
             services: &services,
-            captions,
+            captions: &captions,
             review,
             own_folders: &own,
             private: &private,

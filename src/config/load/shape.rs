@@ -17,6 +17,8 @@ pub enum Shape {
     Between(i32, i32),
     /// A number of 0 or more.
     Number,
+    /// A number of 0 or more, or a table of such numbers by language code, with `default` for the other languages.
+    NumberByLanguage,
     /// A duration: "90s", "1h 30m".
     Span,
     /// A number of bytes: "1GB", "512MiB".
@@ -108,9 +110,10 @@ pub fn shape(path: &str) -> Option<Shape> {
         "captions.lines" | "source.captions.lines" => S::Whole(1),
         "captions.minimum_duration" | "source.captions.minimum_duration" => S::Span,
         "captions.maximum_duration" | "source.captions.maximum_duration" => S::Span,
+        "captions.minimum_duration_per_word" | "source.captions.minimum_duration_per_word" => S::Span,
         "captions.minimum_gap" | "source.captions.minimum_gap" => S::Span,
         "captions.open_gap" | "source.captions.open_gap" => S::Span,
-        "captions.reading_speed" | "source.captions.reading_speed" => S::Number,
+        "captions.reading_speed" | "source.captions.reading_speed" => S::NumberByLanguage,
         "review.audio" | "source.review.audio" => S::Flag,
         "review.checks" | "source.review.checks" => S::List(0, &S::Choice(&ReviewCheck::NAMES)),
         "review.speech_without_words" | "source.review.speech_without_words" => S::Span,
@@ -141,6 +144,14 @@ impl Shape {
             Self::Whole(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
             Self::Between(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
             Self::Number => json!({ "type": "number", "minimum": 0 }),
+            Self::NumberByLanguage => {
+                let number = Self::Number.schema();
+                let names = json!({ "pattern": "^([A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*|default)$" });
+                let table = json!({
+                    "type": "object", "propertyNames": names, "additionalProperties": number, "minProperties": 1,
+                });
+                json!({ "anyOf": [number, table] })
+            }
             Self::Span => text(r"^\s*([0-9]+\s*[a-zA-Zµ]+\s*)+$"),
             Self::Size => text(r"^\s*[0-9][0-9_.]*\s*([kKmMgGtTpPeE][iI]?)?[bB]?\s*$"),
             Self::Url => text("^[hH][tT][tT][pP][sS]?://[^/]"),

@@ -43,7 +43,7 @@ pub(crate) struct SourceContext<'k> {
     pub(crate) scope: &'k TemplateScope,
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
     /// `[captions]` of the file.
-    pub(crate) captions: CaptionRules,
+    pub(crate) captions: &'k CaptionRules,
     /// `[review]` of the file.
     pub(crate) review: ReviewRules,
     pub(crate) own_folders: &'k [&'k Path],

@@ -83,6 +83,49 @@ fn a_file_is_repaired_in_place_and_its_original_stays() {
     assert_eq!(fs::read_to_string(bed.path("talk.en.srt.bak")).unwrap(), BAD, "the first original stays");
 }
 
+/// Windows-1252 and UTF-16 become UTF-8, and that is said.
+#[test]
+fn a_change_of_the_encoding_is_said() {
+    let text = "1\n00:00:01,000 --> 00:00:03,000\nD\u{e9}j\u{e0} vu.\n";
+    let bed = bed(&[("talk.srt", text)]);
+    let fix = |bytes: &[u8]| {
+        fs::write(bed.path("talk.srt"), bytes).unwrap();
+        let ran = captions(&bed, &["fix", "talk.srt", "--in-place"]);
+        assert_eq!((ran.code, fs::read_to_string(bed.path("talk.srt")).unwrap().as_str()), (0, text));
+        ran.stderr
+    };
+    let latin: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    let written = "talk.srt: repaired, written to talk.srt";
+    assert_eq!(fix(&latin), format!("{written}; was windows-1252, is now UTF-8; no violation is left\n"));
+    let utf16: Vec<u8> = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(fix(&utf16), format!("{written}; was UTF-16LE, is now UTF-8; no violation is left\n"));
+    assert_eq!(fix(&text.replace('\n', "\r\n").into_bytes()), format!("{written}; no violation is left\n"));
+    fs::write(bed.path("talk.srt"), &latin).unwrap();
+    let ran = captions(&bed, &["fix", "talk.srt", "--output", "new.srt"]);
+    assert_eq!(ran.stderr, "talk.srt: repaired, written to new.srt; no violation is left\n", "a new file");
+}
+
+#[test]
+fn speakers_and_phrases_are_checked_and_repaired() {
+    let text = "1\n00:00:01,000 --> 00:00:04,000\n- Are you there? - Yes.\n\n\
+                2\n00:00:05,000 --> 00:00:08,000\nHe put the book on the\ntable in the other room.\n";
+    let bed = bed(&[("talk.en.srt", text)]);
+    let ran = captions(&bed, &["check", "talk.en.srt", "--profile", "netflix"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    insta::assert_snapshot!(ran.stdout, @r"
+    talk.en.srt: cue 1 at 00:00:01.000: line 1 has 2 speakers, at most 1 (netflix, speakers per line)
+    talk.en.srt: warning: cue 2 at 00:00:05.000: a line ends within a phrase (netflix, broken phrase)
+    ");
+    let ran = captions(&bed, &["fix", "talk.en.srt", "--profile", "netflix", "--in-place"]);
+    assert_eq!((ran.code, ran.stderr.contains("no violation is left")), (0, true), "{ran:?}");
+    let fixed = fs::read_to_string(bed.path("talk.en.srt")).unwrap();
+    assert!(fixed.contains("- Are you there?\n- Yes.\n"), "{fixed}");
+    assert!(fixed.contains("He put the book on the table\nin the other room.\n"), "{fixed}");
+    let only_phrases = text.replace(" - Yes.", "");
+    fs::write(bed.path("talk.en.srt"), only_phrases).unwrap();
+    assert_eq!(captions(&bed, &["check", "talk.en.srt", "--profile", "netflix"]).code, 0, "a warning is no failure");
+}
+
 #[test]
 fn the_result_goes_to_stdout_or_to_another_file() {
     let bed = bed(&[("talk.en.srt", BAD)]);

@@ -223,6 +223,7 @@ fn form(shape: Shape) -> String {
         Shape::Whole(least) => format!("whole number from {least}"),
         Shape::Between(least, most) => format!("whole number from {least} to {most}"),
         Shape::Number => "number from 0".to_owned(),
+        Shape::NumberByLanguage => "number from 0, or table of these by language code".to_owned(),
         Shape::Span => "duration".to_owned(),
         Shape::Size => "size".to_owned(),
         Shape::Url => "http or https address".to_owned(),
