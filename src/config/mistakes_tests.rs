@@ -378,6 +378,20 @@ fn a_window_that_never_closes_is_a_warning() {
     insta::assert_snapshot!(told.join("\n\n"));
 }
 
+#[test]
+fn a_place_for_rows_of_manifests_is_a_warning() {
+    let warnings = |source: &str| {
+        let config = parse(Path::new("jobs.toml"), &format!("[[source]]\n{source}\n"), &|_| None).unwrap();
+        config.warnings.iter().map(|warning| warning.report.clone()).collect::<Vec<_>>().join("\n")
+    };
+    let told = warnings("manifest = \"lists/*.csv\"\nplace = \"texts\"");
+    assert!(told.contains("line 3") || told.contains("jobs.toml:3"), "{told}");
+    assert!(told.contains("`source.place` has no effect on rows") && told.contains("column `output`"), "{told}");
+    for source in ["folder = \"inbox\"\nplace = \"texts\"", "manifest = \"*.csv\"\nplace = \"beside\""] {
+        assert_eq!(warnings(source), "", "{source}");
+    }
+}
+
 /// What a line to type would repeat may be a key.
 #[test]
 fn no_advice_repeats_a_key() {

@@ -212,12 +212,13 @@ impl ManifestRow {
     }
 }
 
-/// Says that a failed job of a manifest's row starts again when its row is corrected; empty for other jobs, and where
-/// the row is not at fault.
+/// Says that a failed job of a manifest's row starts again when its row is corrected, or its recording replaced; empty
+/// for other jobs, and where the row is not at fault.
 pub fn unless_corrected(job: &Job) -> String {
     let row = job.row.as_deref().filter(|row| !row.is_by_command() && may_be_at_fault(row, job.fault.as_ref()));
     let words = |row: &ManifestRow| {
-        format!(", unless you correct {} (then the job starts again without a command)", row.location())
+        let recording = if row.is_remote() { "" } else { "replace the recording or " };
+        format!(", unless you {recording}correct {} (then the job starts again without a command)", row.location())
     };
     row.map(words).unwrap_or_default()
 }

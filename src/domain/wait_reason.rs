@@ -88,6 +88,7 @@ impl WaitReason {
         match (name, is_worked_on) {
             ("turn", true) => "their turn, as other jobs come first",
             ("turn", false) => "the next pass of `scribed once`, or a daemon",
+            ("twin", _) => "a duplicate that is being transcribed",
             ("missing file", _) => "their files, which do not exist",
             _ => name,
         }

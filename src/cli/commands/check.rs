@@ -161,7 +161,8 @@ const NO_MANIFEST_FIX: &str = "put a manifest there, or correct `manifest` of th
 const COLUMN_FIX: &str = "correct the name; if the column is meant for templates only, ignore this";
 
 /// The fix for a folder that cannot be written.
-const FOLDER_FIX: &str = "give this user write permission to the folder, free space on its disk, or set another folder";
+const FOLDER_FIX: &str =
+    "free space on the disk of the folder, give this user write permission to it, or set another folder";
 
 /// The fix for a source whose folder is not available.
 const AWAY_FIX: &str = "mount or restore the folder, or do what the message names";

@@ -96,9 +96,9 @@ mod tests {
         let laid_out = json!({ "subtitles": false, "subtitles_config": config });
         assert_eq!(unshown(laid_out, &[Format::Txt]), [words("subtitles_config")]);
         for shown in [Format::Srt, Format::Vtt, Format::Ttml, Format::Ass, Format::Json] {
-            assert_eq!(unshown(requested.clone(), &[Format::Txt, shown]), [const { String::new() }; 0], "{shown:?}");
+            assert_eq!(unshown(requested.clone(), &[Format::Txt, shown]), Vec::<String>::new(), "{shown:?}");
         }
-        assert_eq!(unshown(json!({ "subtitles": false }), &[Format::Txt]), [const { String::new() }; 0]);
+        assert_eq!(unshown(json!({ "subtitles": false }), &[Format::Txt]), Vec::<String>::new());
         let request = Params::parse_lenient(&requested);
         let (_, fix) = unshown_of(&request, &[Format::Txt]).remove(0);
         let named = "\"srt\", \"vtt\", \"json\", \"ttml\", \"ass\"";

@@ -77,6 +77,7 @@ impl Reader<'_> {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
         check_output_folders(file, &drafts, known.own_folders);
+        warn_of_places_of_rows(file, &drafts);
         set_earlier_lists(drafts.iter_mut().map(|draft| &mut draft.source), &places);
         let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.output_folder.clone()).collect();
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
@@ -387,6 +388,16 @@ fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
     let inside = places.iter().filter_map(|place| place.strip_prefix(&source.folder).ok());
     source.own_folders.extend(inside.map(Path::to_owned));
     source
+}
+
+/// Warns of an output folder for recordings of manifests: rows name their folders themselves.
+fn warn_of_places_of_rows(file: &Section<'_>, drafts: &[Draft]) {
+    for draft in drafts.iter().filter(|draft| !draft.source.scans_recordings()) {
+        let Some(span) = draft.place_span.as_ref().filter(|_| draft.source.output_folder.is_some()) else { continue };
+        let what = "`source.place` has no effect on rows of manifests, except that they may name this folder";
+        let fix = "name the folder in the column `output` of the rows; without it outputs go beside the recordings";
+        file.report(Problem::at(span.clone(), what).fix(fix).warning());
+    }
 }
 
 /// Reports output folders that conflict with other folders.

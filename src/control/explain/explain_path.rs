@@ -123,7 +123,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         return Ok(Explained { facts, ..explained });
     };
     let next = match next_scan_message(source, &job) {
-        next if next.is_empty() && role == PathRole::Taken => change_message(mount, &job).await,
+        next if next.is_empty() && (role == PathRole::Taken || job.row.is_some()) => change_message(mount, &job).await,
         next => next,
     };
     let job = handler.for_display(job).await?;
@@ -301,7 +301,7 @@ async fn change_message(mount: &Arc<Mount>, job: &Job) -> String {
     }
     match MediaFile::of(mount, job).look().await {
         Ok(FileLook::File(stamp)) if !job.matches_file(&stamp) => {
-            "the next scan sees that the file has changed; scribed sends it if its content is new, and after a \
+            "the next scan, or the next reading of its manifest, sees that the file has changed; scribed sends it if its content is new, and after a \
              transcription only when it has not changed for `hold`"
                 .to_owned()
         }

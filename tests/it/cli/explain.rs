@@ -283,7 +283,13 @@ fn a_recording_that_was_replaced_waits_for_the_next_scan() {
     assert!(!explain(&bed, "inbox/talk.wav").to_string().contains("has changed"));
     bed.drop_in(1, "talk.wav");
     let said = explain(&bed, "inbox/talk.wav");
-    assert!(said["next"].as_str().unwrap().contains("the next scan sees that the file has changed"), "{said}");
+    assert!(
+        said["next"]
+            .as_str()
+            .unwrap()
+            .contains("the next scan, or the next reading of its manifest, sees that the file has changed"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -324,7 +330,8 @@ fn a_failed_row_says_that_a_corrected_one_goes_on() {
     bed.drop_in(0, "a.wav");
     manifests::write(&bed, "may.csv", format!("file,sha256\na.wav,{}\n", "0".repeat(64)));
     let ran = bed.run(["once"]);
-    let words = "unless you correct row 2 of may.csv (then the job starts again without a command)";
+    let words =
+        "unless you replace the recording or correct row 2 of may.csv (then the job starts again without a command)";
     assert!(ran.code == 1 && ran.stderr.contains(words), "{ran:?}");
     let said = explain(&bed, "inbox/a.wav");
     assert!(said["next"].as_str().unwrap().contains(words), "{said}");

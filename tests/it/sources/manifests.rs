@@ -402,6 +402,41 @@ fn rows_that_claim_one_output_name_do_not_share_files_and_a_replaced_recording_h
     assert_eq!(outputs("b.wav"), other);
 }
 
+/// The names of its outputs are free for it: nobody has to tidy up doubled files.
+#[test]
+fn a_renamed_recording_keeps_the_names_that_its_row_gives() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    let set_outputs = |from: &str, to: &str| {
+        let text = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+        fs::write(bed.path("jobs.toml"), text.replace(from, to)).unwrap();
+    };
+    set_outputs("\"txt\", \"srt\"", "\"txt\", \"srt\", \"json\"");
+    let outputs = || {
+        let mut names: Vec<_> =
+            fs::read_dir(bed.path("inbox/texts")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    write(&bed, "tape.wav", "a");
+    write(&bed, "may.csv", "file,output\ntape.wav,texts/AB 12\n");
+    bed.once(0);
+    assert_eq!(outputs(), ["AB 12.en.json", "AB 12.en.srt", "AB 12.en.txt"]);
+    fs::rename(bed.path("inbox/tape.wav"), bed.path("inbox/reel.wav")).unwrap();
+    write(&bed, "may.csv", "file,output\nreel.wav,texts/AB 12\n");
+    bed.once(0);
+    assert_eq!((outputs().len(), stub.records().ids().len()), (3, 1), "{:?}", outputs());
+    assert_eq!(bed.jobs()["reel.wav"]["outputs"].as_array().unwrap().len(), 3);
+    assert_eq!(receipt(&bed, "may.csv.receipt.csv")[0]["scribed_outputs"].matches("AB 12.en.").count(), 3);
+    // The job of the old name has no part in what is written for the new one.
+    set_outputs("\"txt\"", "\"md\"");
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!(bed.run(["verify"]).code, 0);
+    assert!(outputs().iter().all(|name| !name.to_string_lossy().contains(".wav.")), "{:?}", outputs());
+    assert_eq!(bed.run(["forget", "--vanished"]).code, 0);
+    assert_eq!((bed.run(["verify"]).code, bed.jobs().len()), (0, 1));
+}
+
 #[test]
 fn a_plan_knows_that_a_row_was_removed_and_carrying_it_out_buys_nothing_for_it() {
     let stub = Stub::well();

@@ -2,7 +2,7 @@
 
 mod access;
 mod bucket_output;
-mod own_outputs;
+pub(crate) mod own_outputs;
 mod publish_to_folder;
 mod relocation;
 mod render;
@@ -115,7 +115,7 @@ pub async fn run(
         }
     }
     let pending_outputs = record_hashes(context.store, lease, stored, &wanted).await?;
-    let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
+    let of_others = names_of_others(context.store, mount, job, &wanted).await.map_err(StageStop::Store)?;
     let ours = OwnOutputs { published: placed, pending: pending_outputs, relocation, of_others };
     let own = ours.published.clone();
     let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;

@@ -213,7 +213,7 @@ impl Work<'_> {
     async fn names_of_others(&self, writes: &[Pending]) -> Result<BTreeSet<OsString>, NotRendered> {
         let (store, job) = (self.context.store, self.job);
         if job.row.is_some() {
-            return Ok(names_of_others(store, self.mount.source(), job, writes).await?);
+            return Ok(names_of_others(store, self.mount, job, writes).await?);
         }
         let here = self.of_siblings.iter().filter(|output| output.at == self.at);
         let mut taken: BTreeSet<OsString> = here.map(Output::file_name).collect();

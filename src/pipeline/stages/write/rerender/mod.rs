@@ -32,7 +32,7 @@ use crate::domain::stage::Stage;
 use crate::output::publish::{Names, PendingOutput, RESULT_KEPT};
 use crate::output::render_result::OutputKind;
 use crate::pipeline::stages::write::WriteContext;
-use crate::pipeline::stages::write::own_outputs::output_folder;
+use crate::pipeline::stages::write::own_outputs::{has_passed_on, output_folder};
 use crate::pipeline::stages::write::render::render_kept_result;
 use crate::source::metadata::presence::Presence;
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -194,7 +194,7 @@ pub async fn rerender(
     }
     mount.there().await.map_err(|away| NotRendered::Away(away.to_string()))?;
     let (settings, known) = examine(context, mount, job).await?;
-    if let Some(gone) = check_missing(mount, job, &known).await? {
+    if let Some(gone) = check_missing(context, mount, job, &known).await? {
         return Ok(gone);
     }
     if is_as_rendered(mount, job, &settings, &known, run) {
@@ -256,13 +256,19 @@ async fn examine(
     Ok((settings, known))
 }
 
-/// Returns the answer for a job whose recording and outputs are gone. Files of a folder that is away are not missing.
+/// Returns the answer for a job whose recording and outputs are gone, or belong to the job of the renamed recording.
+/// Files of a folder that is away are not missing.
 async fn check_missing(
+    context: &WriteContext<'_>,
     mount: &Arc<Mount>,
     job: &Job,
     known: &[KnownOutput],
 ) -> Result<Option<Rerendered>, NotRendered> {
     let is_missing = |known: &KnownOutput| known.state == FileState::Missing;
+    let existing = known.iter().filter(|known| !is_missing(known)).map(|known| &known.output);
+    if existing.clone().next().is_some() && has_passed_on(context.store, mount, job, existing).await? {
+        return Ok(Some(Rerendered { files: Vec::new(), is_gone: true }));
+    }
     if !known.iter().any(is_missing) {
         return Ok(None);
     }
