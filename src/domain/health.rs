@@ -574,7 +574,7 @@ mod tests {
         let (words, remedy) = said(1, WaitReason::MissingFile);
         assert_eq!(
             words,
-            "job 3 (s/a.wav) has made no progress since 1970-01-01 00:00 (UTC); it waits for: its file, which does not exist"
+            "job 3, s/a.wav, has made no progress since 1970-01-01 00:00 (UTC); it waits for: its file, which does not exist"
         );
         assert_eq!(remedy, "supply the file, or correct its row");
         let (words, _) = said(1, WaitReason::Retry);
