@@ -27,7 +27,7 @@ const FILES: [&str; 9] = [
 /// and processor seconds for a second of clean sound. The library's defaults: 20, 37 and 66 words, 0.19; these: 15, 34
 /// and 57 words, 0.11. Wider beams cost half as much again and change nothing; other weights of the first pass (5.5 to
 /// 10) are no better or much worse; skipping frames (`-ds 2`) and fewer Gaussians (`-topn 2`) cost words.
-const SEARCH: [(&str, &str); 4] = [
+pub(crate) const SEARCH: [(&str, &str); 4] = [
     // If the front end removes silence, its clock does not count it: words after a pause of two seconds came 1.7 s too
     // early. The segmenter has already removed silence.
     ("-remove_silence", "no"),

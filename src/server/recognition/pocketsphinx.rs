@@ -69,6 +69,10 @@ impl Recogniser for PocketSphinx {
         "PocketSphinx"
     }
 
+    fn identity(&self) -> String {
+        format!("{} {} {:?}", self.name(), self.settings.model.display(), model::SEARCH)
+    }
+
     fn at_once(&self) -> usize {
         self.settings.decoders
     }

@@ -2,6 +2,7 @@
 //! `transcriptions.rs`.
 
 mod accept;
+pub mod chunk_logs;
 pub mod disk_quota;
 mod fair_queue;
 pub(crate) mod files;
