@@ -2,6 +2,7 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
+pub mod chunk_log;
 pub mod chunk_review;
 pub mod confidence;
 pub mod dispatcher;
@@ -9,12 +10,17 @@ pub mod lazy;
 mod letter_to_sound;
 mod model;
 pub mod openai;
+pub mod overlap;
 pub mod pocketsphinx;
 mod pool;
+pub mod progress;
 mod pronunciation;
+mod recognise;
+mod recognised;
 pub mod recogniser;
 pub mod registry;
 mod result;
+pub mod spare_places;
 mod text_formatting;
 pub mod transcribe;
 mod turn;
