@@ -10,11 +10,11 @@ mod librivox;
 
 use anyhow::{Context, Result, bail};
 use librivox::word_errors;
-use scribed::domain::transcript::Utterance;
-use scribed::server::recognition::confidence::{ENOUGH, find_doubtful};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::Recogniser;
-use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
+use scribed::testing::domain::transcript::Utterance;
+use scribed::testing::server::recognition::confidence::{ENOUGH, find_doubtful};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::Recogniser;
+use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -5,13 +5,13 @@
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result};
-use scribed::captions::{
+use scribed::testing::captions::{
     CaptionFile, CaptionFormat, CaptionRule, CaptionRules, Cue, Layout, Profile, check, lay_out, srt,
 };
-use scribed::domain::format::Format;
-use scribed::domain::transcript::{Transcript, Utterance};
-use scribed::wire::record::Record;
-use scribed::wire::result::Spoken;
+use scribed::testing::domain::format::Format;
+use scribed::testing::domain::transcript::{Transcript, Utterance};
+use scribed::testing::wire::record::Record;
+use scribed::testing::wire::result::Spoken;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result};
-use scribed::captions::{CaptionRules, Profile};
-use scribed::domain::format::Format;
-use scribed::output::formats::{Production, Provenance};
-use scribed::output::render_result::{ResultToRender, render_result};
-use scribed::wire::record::Record;
-use scribed::wire::result::Spoken;
+use scribed::testing::captions::{CaptionRules, Profile};
+use scribed::testing::domain::format::Format;
+use scribed::testing::output::formats::{Production, Provenance};
+use scribed::testing::output::render_result::{ResultToRender, render_result};
+use scribed::testing::wire::record::Record;
+use scribed::testing::wire::result::Spoken;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

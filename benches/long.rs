@@ -7,8 +7,8 @@ mod librivox;
 
 use anyhow::{Result, ensure};
 use librivox::{readings, word_errors};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

@@ -4,10 +4,10 @@
 //!
 //! `cargo bench --bench polls`
 
-use scribed::backpressure::poll_schedule::{Poll, PollSchedule};
-use scribed::config::model::ServiceTerms;
-use scribed::domain::names::{JobId, Timestamp};
-use scribed::domain::stage::AudioAmount;
+use scribed::testing::backpressure::poll_schedule::{Poll, PollSchedule};
+use scribed::testing::config::model::ServiceTerms;
+use scribed::testing::domain::names::{JobId, Timestamp};
+use scribed::testing::domain::stage::AudioAmount;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use librivox::{Reading, readings, word_errors};
 use rustix::time::{ClockId, clock_gettime};
-use scribed::media::decode::probe;
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::Recogniser;
-use scribed::server::recognition::spare_places::SparePlaces;
-use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
+use scribed::testing::media::decode::probe;
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::Recogniser;
+use scribed::testing::server::recognition::spare_places::SparePlaces;
+use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
 
 /// The number of runs of which the best is printed where two times are compared: the machine may be shared.
 const ROUNDS: usize = 5;

@@ -1,18 +1,18 @@
-//! Measures `scribed render` with jobs whose outputs are mostly as they are wanted, beside its limit: reading and hashing
-//! the same files with as many threads.
+//! Measures `scribed render` with jobs whose outputs are mostly as they are wanted, beside two limits: reading and hashing
+//! the same files with as many threads, and writing as many files in batches without anything else.
 //!
 //! `cargo bench --bench render -- [JOBS]`: 20,000 jobs unless given, each with four outputs.
 
 use anyhow::{Context, Result};
-use scribed::domain::job::{Job, JobKey, Output, Stamp};
-use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::{AudioAmount, Stage};
-use scribed::domain::token::PurchaseKey;
-use scribed::output::results::Results;
-use scribed::store::contract::{ALL, ClaimLimit, Claims, Hold, Jobs, Lifecycle};
-use scribed::store::queue::QueueStore;
-use scribed::store::sled;
+use scribed::testing::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::testing::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::{AudioAmount, Stage};
+use scribed::testing::domain::token::PurchaseKey;
+use scribed::testing::output::results::Results;
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claims, Hold, Jobs, Lifecycle};
+use scribed::testing::store::queue::QueueStore;
+use scribed::testing::store::sled;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -42,6 +42,7 @@ fn main() -> Result<()> {
     report("all names change: four files a job move", jobs, || render(dir.path(), &[]))?;
     let files = outputs(dir.path());
     report("limit: the same files, read and hashed", jobs, || hash_all(&files))?;
+    report("limit: as many files written and renamed", jobs, || write_in_batches(dir.path(), jobs * 4))?;
     Ok(())
 }
 
@@ -67,6 +68,29 @@ fn outputs(dir: &Path) -> Vec<PathBuf> {
     let entries = walkdir::WalkDir::new(dir.join("inbox")).sort_by_file_name().into_iter().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
     files.filter(|path| path.extension().is_some_and(|ext| ext != "wav")).collect()
+}
+
+/// How many files share a sync, as the outputs of jobs that are rendered together do.
+const BATCH: u64 = 1_024;
+
+/// Writes files and renames them, with a sync before and one after the renames of each batch.
+fn write_in_batches(dir: &Path, count: u64) -> Result<()> {
+    let folder = dir.join("limit");
+    std::fs::create_dir(&folder)?;
+    let open = std::fs::File::open(&folder)?;
+    let content = [b'x'; 2_000];
+    for first in (0..count).step_by(usize::try_from(BATCH)?) {
+        let batch = first..count.min(first + BATCH);
+        for n in batch.clone() {
+            std::fs::write(folder.join(format!("{n}.new")), content)?;
+        }
+        rustix::fs::syncfs(&open)?;
+        for n in batch {
+            std::fs::rename(folder.join(format!("{n}.new")), folder.join(format!("{n}.srt")))?;
+        }
+        rustix::fs::syncfs(&open)?;
+    }
+    Ok(())
 }
 
 fn hash_all(files: &[PathBuf]) -> Result<()> {
@@ -108,8 +132,9 @@ fn id(job: JobId) -> TranscriptionId {
 async fn write_all(store: &QueueStore) -> Result<()> {
     let until = NOW.saturating_add(Duration::from_secs(3_600));
     loop {
-        let claimed =
-            store.claim(&[scribed::domain::stage::StageKind::Found], ALL, NOW, until, ClaimLimit::of(256)).await?;
+        let claimed = store
+            .claim(&[scribed::testing::domain::stage::StageKind::Found], ALL, NOW, until, ClaimLimit::of(256))
+            .await?;
         if claimed.is_empty() {
             return Ok(());
         }

@@ -11,10 +11,10 @@
 //!   the recordings that are opened meanwhile.
 
 use notify::Watcher;
-use scribed::config::load::read;
-use scribed::daemon::Daemon;
-use scribed::source::mount::disk::Disk;
-use scribed::source::scan::traverse::{TraverseTarget, TraversedItem, traverse};
+use scribed::testing::config::load::read;
+use scribed::testing::daemon::Daemon;
+use scribed::testing::source::mount::disk::Disk;
+use scribed::testing::source::scan::traverse::{TraverseTarget, TraversedItem, traverse};
 use std::error::Error;
 use std::fs;
 use std::path::Path;

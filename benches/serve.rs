@@ -11,18 +11,18 @@ use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use scribed::clock::SystemClock;
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::http::auth::ApiKey;
-use scribed::server::http::listener::ListenerLimits;
-use scribed::server::http::request_body::BodyLimits;
-use scribed::server::recognition::dispatcher::SLICE;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
-use scribed::server::recognition::transcribe::LONGEST;
-use scribed::server::service::{REQUESTS, RunningService, ServiceOptions, start};
-use scribed::server::webhooks::policy::DeliveryRetries;
-use scribed::wire::enrichment::Shapes;
+use scribed::testing::clock::SystemClock;
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::http::auth::ApiKey;
+use scribed::testing::server::http::listener::ListenerLimits;
+use scribed::testing::server::http::request_body::BodyLimits;
+use scribed::testing::server::recognition::dispatcher::SLICE;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::transcribe::LONGEST;
+use scribed::testing::server::service::{REQUESTS, RunningService, ServiceOptions, start};
+use scribed::testing::server::webhooks::policy::DeliveryRetries;
+use scribed::testing::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt as _;
@@ -173,7 +173,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         running: 1,
         queue: usize::MAX,
         retention: Duration::from_secs(1 << 30),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
+        uploads: scribed::testing::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
         reach: AddressPolicy::public(),
@@ -189,10 +189,11 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         cors: Vec::new(),
         public_url: None,
         trusted_proxies: Vec::new(),
-        shown: scribed::domain::zone::Zone::UTC,
+        shown: scribed::testing::domain::zone::Zone::UTC,
         names: std::collections::BTreeSet::new(),
     };
-    let recogniser = Arc::new(LazyRecogniser::from_open(Arc::clone(deaf) as Arc<dyn Recogniser>));
+    let deaf_too = Arc::clone(deaf) as Arc<dyn Recogniser>;
+    let recogniser = Arc::new(LazyRecogniser::new(move || Ok(Arc::clone(&deaf_too))));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
 }
 

@@ -7,15 +7,15 @@
 //! `verify` checks one output of each written job, then restores every tenth from its kept result.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use scribed::domain::job::{Job, JobKey, Output, Stamp};
-use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
-use scribed::domain::token::{PurchaseKey, Token};
-use scribed::output::results::Results;
-use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lease, Lifecycle};
-use scribed::store::queue::QueueStore;
-use scribed::store::sled;
+use scribed::testing::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::testing::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
+use scribed::testing::domain::token::{PurchaseKey, Token};
+use scribed::testing::output::results::Results;
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lease, Lifecycle};
+use scribed::testing::store::queue::QueueStore;
+use scribed::testing::store::sled;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};

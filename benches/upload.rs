@@ -11,13 +11,13 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use scribed::client::contract::{Client, Identity, UploadFile};
-use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
-use scribed::clock::SystemClock;
-use scribed::domain::names::ServiceName;
-use scribed::pipeline::stages::upload::stream::UploadStream;
-use scribed::rooted_path::RootedPath;
-use scribed::source::mount::disk::Disk;
+use scribed::testing::client::contract::{Client, Identity, UploadFile};
+use scribed::testing::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
+use scribed::testing::clock::SystemClock;
+use scribed::testing::domain::names::ServiceName;
+use scribed::testing::pipeline::stages::upload::stream::UploadStream;
+use scribed::testing::rooted_path::RootedPath;
+use scribed::testing::source::mount::disk::Disk;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -92,7 +92,7 @@ fn client(url: &str) -> Result<HttpClient> {
         requests_per_second: f64::INFINITY,
         clock: Arc::new(SystemClock),
         timeouts: Timeouts::default(),
-        plain_http: scribed::wire::address::PlainHttp::Refused,
+        plain_http: scribed::testing::wire::address::PlainHttp::Refused,
     };
     Ok(HttpClient::new(options)?)
 }

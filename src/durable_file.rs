@@ -11,13 +11,13 @@
 //!
 //! Each step is a type, so that a caller can act between two steps (a crash point) and cannot omit one: [`StagedFile`],
 //! [`FinishedFile`], [`RenamedFile`]. [`replace`] and [`create_new`] do all steps. Only its owner can read such a file
-//! (mode 0600).
+//! (mode 0600), except for one of [`create_new_by_umask`].
 //!
 //! Outputs in other people's folders have other requirements; `output/publish` writes them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -51,7 +51,20 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<
 /// # Errors
 /// An error of the file system.
 pub fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let mut staged = StagedFile::create_in(folder_of(path)?)?;
+    write_new(StagedFile::create_in(folder_of(path)?)?, path, bytes)
+}
+
+/// As [`create_new`], for a file of a person: who may read it is decided by the umask.
+///
+/// # Errors
+/// An error of the file system.
+pub fn create_new_by_umask(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let by_umask = Permissions::from_mode(0o666);
+    let staged = tempfile::Builder::new().prefix(TEMPORARY).permissions(by_umask).tempfile_in(folder_of(path)?)?;
+    write_new(StagedFile(staged), path, bytes)
+}
+
+fn write_new(mut staged: StagedFile, path: &Path, bytes: &[u8]) -> io::Result<bool> {
     staged.write_all(bytes)?;
     match staged.finish(Durability::Synced)?.rename_new(path) {
         Ok(renamed) => renamed.sync().map(|()| true),
@@ -255,6 +268,11 @@ mod tests {
         assert!(!create_new(&path, b"second").unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!((mode(&path), names(&folder)), (0o600, vec!["key".to_owned()]));
+        let (persons, usual) = (folder.path().join("persons"), folder.path().join("usual"));
+        File::create(&usual).unwrap();
+        assert!(create_new_by_umask(&persons, b"first").unwrap());
+        assert!(!create_new_by_umask(&persons, b"second").unwrap());
+        assert_eq!((fs::read(&persons).unwrap(), mode(&persons)), (b"first".to_vec(), mode(&usual)));
     }
 
     #[test]

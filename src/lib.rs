@@ -1,11 +1,12 @@
 //! scribed turns folders of recordings into transcripts and subtitles, unattended, paid once.
 //!
 //! This is the map of the rooms. A file uses only rooms on lower floors and files of its own room;
-//! `tests/it/repository/floors.rs` enforces this. The `mod.rs` of each room says what it contains and where to start
-//! reading. `docs/glossary.md` defines the terms.
+//! `tests/it/repository/floors.rs` enforces this, and lists the exceptions, each with its reason. The `mod.rs` of each
+//! room says what it contains; that of a larger one also where to start reading. `docs/glossary.md` defines the terms.
 //!
 //! ```text
-//! main.rs              parse, run, print the error, exit code
+//! main.rs              calls `run`
+//! testing.rs           what tests use of the rooms
 //! cli/                 floor 7   the commands, and what people read
 //! daemon/              floor 6   the composition root: the only room that knows all others
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
@@ -38,35 +39,42 @@
 //!
 //! 1. Nothing in `domain/` uses time, disk, network or async.
 //! 2. Only `clock.rs` reads the time, except for code that shows progress to a person.
-//! 3. Only `store/sled/` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
-//!    for work that blocks.
+//! 3. Only `store/sled/` knows sled, and only `backpressure/backoff.rs` the `backoff` crate. Only `blocking.rs` starts
+//!    tokio's threads for work that blocks. Four files start threads of their own; the test lists them.
 //! 4. `server/` knows nothing of the queue: it could run alone.
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes text of others (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
+//! 7. No module is public, so that the compiler reports what nothing uses; `testing.rs` lists what tests use.
 
-pub mod backpressure;
-pub(crate) mod blocking;
-pub mod captions;
-pub mod cli;
-pub mod client;
-pub mod clock;
-pub mod config;
-pub mod control;
-pub mod crash_points;
-pub mod daemon;
-pub mod domain;
-pub mod durable_file;
-pub mod harvest;
-pub mod manifests;
-pub mod media;
-pub mod output;
-pub mod permission_errors;
-pub mod pipeline;
-pub mod review;
-pub mod rooted_path;
-pub mod server;
-pub mod source;
-pub mod store;
-pub mod tls;
-pub mod web;
-pub mod wire;
+mod backpressure;
+mod blocking;
+mod captions;
+mod cli;
+mod client;
+mod clock;
+mod config;
+mod control;
+mod crash_points;
+mod daemon;
+mod domain;
+mod durable_file;
+mod harvest;
+mod manifests;
+mod media;
+mod output;
+mod permission_errors;
+mod pipeline;
+mod review;
+mod rooted_path;
+mod server;
+mod source;
+mod store;
+mod tls;
+mod web;
+mod wire;
+
+#[doc(hidden)]
+pub mod testing;
+
+/// Runs the program.
+pub use cli::runtime::entry::main as run;

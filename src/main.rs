@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    scribed::cli::runtime::entry::main()
+    scribed::run()
 }

@@ -98,11 +98,6 @@ impl RootedPath {
         Self::new(&self.root, self.below.join(name))
     }
 
-    /// Returns the path with another last component.
-    pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
-        Self::new(&self.root, self.below.with_file_name(name))
-    }
-
     /// Returns the path with another extension.
     pub fn with_extension(&self, extension: &str) -> Self {
         Self::new(&self.root, self.below.with_extension(extension))

@@ -1,9 +1,9 @@
 //! Damages results as recognisers and services do.
 
 use super::Recorded;
-use scribed::domain::review::ReviewCheck as Check;
-use scribed::domain::transcript::{Transcript, Utterance, Word};
-use scribed::review::TimeSpan;
+use scribed::testing::domain::review::ReviewCheck as Check;
+use scribed::testing::domain::transcript::{Transcript, Utterance, Word};
+use scribed::testing::review::TimeSpan;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Damage {

@@ -6,11 +6,11 @@
 
 use crate::clock::Uptime;
 
-pub(crate) mod aimd;
+mod aimd;
 pub(crate) mod backoff;
 pub(crate) mod circuit_breaker;
 pub(crate) mod failure_counts;
-pub mod poll_schedule;
+pub(crate) mod poll_schedule;
 pub(crate) mod rate_limiter;
 pub(crate) mod retry;
 pub(crate) mod retry_after;

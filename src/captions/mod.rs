@@ -26,12 +26,12 @@ mod vtt;
 mod write;
 
 pub use ass::ass;
+pub(crate) use check::is_forbidden;
 pub use check::{CaptionRule, Violation, check};
 pub use cue::{Cue, time};
 pub use fix::fix;
-pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};
-pub use measure::LineUnit;
-pub use parse::{CaptionFile, CaptionFormat, FileCue, Unread};
+pub use layout::{Layout, lay_out};
+pub use parse::{CaptionFile, CaptionFormat, DecodedText, FileCue};
 pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
 pub use ttml::ttml;

@@ -25,8 +25,8 @@ impl TimedToken {
     }
 }
 
-/// The latest accepted time, in seconds: a thousand hours. A larger number would only give times that no player reads.
-pub const LATEST: f64 = 3_600_000.0;
+/// The latest accepted time, in seconds: a second before a thousand hours. Players read no hours of four digits.
+pub const LATEST: f64 = 3_599_999.0;
 
 /// Returns the utterance's pieces with their times. `after`, in seconds, is the start of an utterance that has none
 /// itself.

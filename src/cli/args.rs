@@ -679,8 +679,8 @@ pub struct StateArgs {
 /// Commands about the whole queue.
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
-    /// Write jobs, purchases, costs and pauses into a new file, as JSON lines; a name that ends with .gz compresses it.
-    /// No daemon may run
+    /// Write jobs, purchases, costs, pauses and accepted texts into a new file, as JSON lines; a name that ends with .gz
+    /// compresses it. No daemon may run
     Export(StateFileArgs),
     /// Read such a file into an empty queue. Before anything is bought, the services' lists are read. No daemon may run
     Import(StateFileArgs),

@@ -4,10 +4,10 @@
 //! `runtime/` starts a command, ends it, and gives it access to the queue; `render/` writes to the terminal. Start
 //! reading at `runtime/entry.rs`.
 
-pub mod args;
-pub mod commands;
+pub(crate) mod args;
+pub(crate) mod commands;
 
 mod plan;
 mod render;
-pub mod runtime;
+pub(crate) mod runtime;
 mod unsupported;

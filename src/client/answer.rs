@@ -16,6 +16,7 @@ use crate::wire::page::RecordPage;
 use crate::wire::parameter_check::METADATA;
 use crate::wire::record::{Created, Record, Status};
 use crate::wire::result::{ResultBill, ResultHead, millis};
+use crate::wire::result_completeness::Delivered;
 use crate::wire::timestamps;
 use crate::wire::tolerant;
 use crate::wire::upload;
@@ -191,13 +192,15 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
     usable_id(&answer.id).ok_or_else(|| "it has no usable id".to_owned())
 }
 
-/// Reads the answer to a poll of `id`. A status that the interface does not have, and `done` without a transcription,
-/// become [`RecordState::Pending`] with a description: they are polled again, never taken for an end, and do not stop
-/// other requests.
+/// Reads the answer to a poll of `id`. What was paid for counts more than the status: a record with a text is done, also
+/// if it ended in an error, or if its status is unknown and it names the time of its end. Any other unknown status, and
+/// `done` without a transcription or a reason, become [`RecordState::Pending`] with a description: they are polled again,
+/// never taken for an end, and do not stop other requests. `at` is the moment of the read by this machine's clock, and
+/// by the service's, if it sent a date.
 ///
 /// # Errors
 /// Why it cannot be used, as text, and the body.
-pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<RecordState, (String, Vec<u8>)> {
+pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: ReadMoment) -> Result<RecordState, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
         Ok(Read::Done(audio, took)) => Ok(RecordState::Done { raw: body, audio, took }),
@@ -210,18 +213,62 @@ enum Read {
     Other(RecordState),
 }
 
-fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
+/// When a record was read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadMoment {
+    pub here: Timestamp,
+    /// By the service's clock, which its dates can be compared with.
+    pub service: Option<Timestamp>,
+}
+
+fn read_record(id: &TranscriptionId, body: &[u8], at: ReadMoment) -> Result<Read, String> {
     let record = record_of_answer(body).map_err(|error| error.to_string())?;
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
+    let done = |result: &ResultHead| Read::Done(result.audio(), took(&record));
     Ok(match (&record.status, &record.result) {
-        (Status::Done, Some(result)) if result.has_content() => Read::Done(result.audio(), took(&record)),
-        (Status::Done, _) => Read::Other(RecordState::Pending("done, but without a result".to_owned())),
-        (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at))),
+        (Status::Done, Some(result)) if result.has_content() => done(result),
+        (Status::Done, _) => Read::Other(without_result(id, &record, at)),
+        (Status::Error, Some(result)) if has_text(body) => done(result),
+        (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at.here))),
+        (Status::Other(_), Some(result)) if record.completed_at.is_some() && has_text(body) => done(result),
         (other, _) => Read::Other(RecordState::Pending(printable(other.as_str().as_bytes(), 60))),
     })
 }
+
+/// Whether there is a text in the result.
+fn has_text(body: &[u8]) -> bool {
+    let record = Record::<Delivered, IgnoredAny>::of_kept(body);
+    record.is_ok_and(|record| record.result.is_some_and(|delivered| delivered.has_text()))
+}
+
+/// How long after the end that it names a record may lack its result: its service may store both one after another.
+const LATE_RESULT: Duration = Duration::from_secs(600);
+
+/// Returns the state of a record that is done and has nothing to write: failed if the service says why, or if the result
+/// is late. It is not transcribed again by itself, since it was paid for.
+fn without_result<M>(id: &TranscriptionId, record: &Record<ResultHead, M>, at: ReadMoment) -> RecordState {
+    let why = record.reason().or_else(|| record.result.as_ref()?.error());
+    let ended = record.completed_at.as_deref().and_then(timestamps::parse);
+    let since_end = ended.zip(at.service).filter(|(ended, now)| ended <= now);
+    let is_late = since_end.is_some_and(|(ended, now)| now.duration_since(ended) >= LATE_RESULT);
+    if why.is_none() && !is_late {
+        return RecordState::Pending("done, but without a result".to_owned());
+    }
+    let why = why.map(|why| printable(why.as_bytes(), MAX_MESSAGE_CHARS));
+    let why = why.unwrap_or_else(|| "it gave no reason".to_owned());
+    let code = record.error_code.filter(|code| (400..500).contains(code)).unwrap_or(NOTHING_TO_WRITE);
+    let words = format!("ended transcription {id} without a result: {why}");
+    RecordState::Lost(Fault { request_id: request_id(record), ..Fault::new(FaultKind::Dead { code }, words, at.here) })
+}
+
+fn request_id<R, M>(record: &Record<R, M>) -> Option<String> {
+    record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100))
+}
+
+/// The code of a transcription that is done and has no result: one with which it is not bought again (RFC 9110, 15.5.21).
+const NOTHING_TO_WRITE: u16 = 422;
 
 /// Reads the record of a transcription. One whose status is missing or no text, but that has a transcript, is done.
 fn record_of_answer(body: &[u8]) -> serde_json::Result<Record<ResultHead, IgnoredAny>> {
@@ -243,7 +290,7 @@ fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
 /// 500.
 fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fault {
     let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
-    let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
+    let request_id = request_id(record);
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
     let why =
         record.reason().map(|why| format!(": {}", printable(why.as_bytes(), MAX_MESSAGE_CHARS))).unwrap_or_default();
@@ -377,7 +424,8 @@ mod tests {
 
     fn read(body: &str) -> Result<RecordState, String> {
         let id = TranscriptionId::new("t-1");
-        reading(&id, body.as_bytes().to_vec(), Timestamp(0)).map_err(|(why, _)| why)
+        let at = ReadMoment { here: Timestamp(0), service: Some(Timestamp(0)) };
+        reading(&id, body.as_bytes().to_vec(), at).map_err(|(why, _)| why)
     }
 
     fn is_done(body: &str) -> bool {
@@ -422,6 +470,48 @@ mod tests {
     }
 
     #[test]
+    fn a_text_counts_more_than_the_status() {
+        let ended = r#""id":"t-1","completed_at":"2026-01-01T00:00:00Z""#;
+        let text = r#""result":{"transcription":{"full_transcript":"All of it."}}"#;
+        assert!(is_done(&format!(r#"{{{ended},"status":"finished",{text}}}"#)));
+        assert!(is_done(&format!(r#"{{{ended},"status":"error","error":"late",{text}}}"#)));
+        let silent = format!(r#"{{{ended},"status":"error","error":"late","result":{{"transcription":{{}}}}}}"#);
+        assert!(matches!(read(&silent), Ok(RecordState::Lost(fault)) if fault.words.ends_with(": late")));
+    }
+
+    #[test]
+    fn what_is_done_with_a_reason_in_place_of_a_result_has_failed() {
+        let of = |rest: &str| read(&format!(r#"{{"id":"t-1","status":"done",{rest}}}"#)).unwrap();
+        let failed = |state: RecordState, why: &str| match state {
+            RecordState::Lost(fault) => {
+                assert_eq!(fault.kind, FaultKind::Dead { code: 422 });
+                assert_eq!(fault.words, format!("ended transcription t-1 without a result: {why}"));
+            }
+            other => panic!("{other:?}"),
+        };
+        failed(of(r#""result":null,"error":{"message":"no speech model"}"#), "no speech model");
+        failed(of(r#""result":{"transcription":null,"error":"too noisy"}"#), "too noisy");
+        let ended = |at: &str| of(&format!(r#""result":null,"completed_at":"{at}""#));
+        failed(ended("1969-12-31T23:50:00Z"), "it gave no reason");
+        for late in ["1969-12-31T23:51:00Z", "1970-01-02T00:00:00Z"] {
+            assert!(matches!(ended(late), RecordState::Pending(_)), "{late}");
+        }
+    }
+
+    /// A clock that is wrong here makes no result late.
+    #[test]
+    fn only_the_services_clock_makes_a_result_late() {
+        let id = TranscriptionId::new("t-1");
+        let body = r#"{"id":"t-1","status":"done","result":null,"completed_at":"2026-01-01T00:00:00Z"}"#;
+        let minutes = |minutes: i64| Timestamp(1_767_225_600_000 + minutes * 60_000);
+        for (service, is_late) in [(None, false), (Some(minutes(9)), false), (Some(minutes(10)), true)] {
+            let at = ReadMoment { here: minutes(1_000_000), service };
+            let read = reading(&id, body.as_bytes().to_vec(), at).unwrap();
+            assert_eq!(matches!(read, RecordState::Lost(_)), is_late, "{service:?}");
+        }
+    }
+
+    #[test]
     fn what_has_nothing_to_write_is_asked_for_again() {
         for result in ["null", "7", "[]", "{}", r#"{"metadata":{}}"#, r#"{"transcription":null,"summarization":null}"#]
         {
@@ -435,6 +525,8 @@ mod tests {
             assert!(is_done(&format!(r#"{{"id":"t-1","status":"done","result":{result}}}"#)), "{result}");
         }
         let odd = r#"{"id":"t-1","status":"archived","result":{"transcription":{}}}"#;
+        let early = r#"{"id":"t-1","status":"archived","result":{"transcription":{"full_transcript":"Part of"}}}"#;
+        assert!(matches!(read(early), Ok(RecordState::Pending(status)) if status == "archived"));
         assert!(matches!(read(odd), Ok(RecordState::Pending(status)) if status == "archived"));
         assert!(read(r#"{"id":"t-2","result":{"transcription":{}}}"#).unwrap_err().contains("another transcription"));
         assert!(read(r#"{"id":"t-1"}"#).is_err());

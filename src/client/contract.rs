@@ -81,7 +81,7 @@ pub struct CreateRequest {
     pub callback: Option<CallbackConfig>,
 }
 
-/// The outcome of a create (design, section 5).
+/// The outcome of a create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Creation {
     /// The service accepted it.

@@ -5,7 +5,7 @@ use crate::backpressure::backoff::Growth;
 use crate::backpressure::rate_limiter::{RateLimit, RateLimiter, RequestAnswer};
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
 use crate::backpressure::{Permit, retry_after};
-use crate::client::answer::{self, ServiceAnswer};
+use crate::client::answer::{self, ReadMoment, ServiceAnswer};
 use crate::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Deletion, FullListItem, FullListPage, Identity,
     ListFault, ListKind, ListPage, PageFault, RecordState, RequestAudio, UploadFile,
@@ -15,8 +15,8 @@ use crate::client::status_class::{StatusClass, meaning};
 use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
 use crate::crash_points::{self, Point};
+use crate::domain::callback_seal;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::time_span::time_span;
 use crate::tls::trust::{self, Authorities};
@@ -57,8 +57,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Establishing a connection for a create, which has less time.
     pub create_connect: Duration,
-    /// From the start of a create to its first byte, suspension included (design, section 5: an older intent must be
-    /// recorded again).
+    /// From the start of a create to its first byte, suspension included (an older intent must be recorded again).
     pub first_byte: Duration,
     /// A whole create.
     pub create: Duration,
@@ -538,7 +537,7 @@ impl HttpClient {
 /// Removes the secret part of the callback address from an answer: records and some refusals repeat what the create
 /// requested.
 fn without_seals(answer: ServiceAnswer) -> ServiceAnswer {
-    ServiceAnswer { body: hint::redact_seals(answer.body), ..answer }
+    ServiceAnswer { body: callback_seal::redact_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -672,7 +671,7 @@ impl HttpClient {
         NoAnswer { nothing_sent: true, words }
     }
 
-    /// Decides what is known after a create (design, section 5).
+    /// Decides what is known after a create.
     fn creation(&self, answer: Result<ServiceAnswer, NoAnswer>) -> Creation {
         let now = self.clock.now();
         let answer = match answer {
@@ -735,7 +734,7 @@ impl HttpClient {
         now: Timestamp,
     ) -> Result<RecordState, Fault> {
         let body = std::mem::take(&mut answer.body);
-        match answer::reading(id, body, now) {
+        match answer::reading(id, body, ReadMoment { here: now, service: self.last_date() }) {
             Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.finish_fault(fault))),
             Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.redact_key(&status))),
             Ok(done) => Ok(done),

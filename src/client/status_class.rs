@@ -1,7 +1,6 @@
 //! Classifies the status of an HTTP answer, before its body is read.
 
-/// The meaning of a status that is the same for all requests (design, sections 5 and 7). A request may give 404 a
-/// further meaning.
+/// The meaning of a status that is the same for all requests. A request may give 404 a further meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusClass {
     /// Accepted; the body says more.

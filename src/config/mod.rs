@@ -4,10 +4,10 @@
 //! `load/` reads the file, `sections/` has one file for each table, `template/` reads and fills in request templates,
 //! `paths/` decides about configured folders. Start reading at `load/read.rs`.
 
-pub mod load;
+pub(crate) mod load;
 #[cfg(test)]
 mod mistakes_tests;
-pub mod model;
+pub(crate) mod model;
 pub(crate) mod paths;
 mod redact;
 mod secret;

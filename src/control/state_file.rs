@@ -1,16 +1,18 @@
 //! The file of `scribed state export`: a header, then one JSON object a line, each with the kind of the record and its
 //! value as the queue stores it. The last line counts the others, so that a file that was cut off is noticed.
 
-use crate::domain::job::Job;
-use crate::domain::names::{Hash, ServiceName};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{Hash, JobId, ServiceName};
+use crate::domain::output_text::AcceptedText;
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
+use crate::output::accepted::{AcceptedTexts, KeptText};
 use crate::store::contract::{KnownPurchase, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::queue::{QueueStore, StoredRow, follows, services_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Write};
 
 /// What the header names the format.
@@ -19,7 +21,8 @@ const FORMAT: &str = "scribed-state";
 /// The version that this release writes, and the newest that it reads.
 pub const VERSION: u64 = 1;
 
-/// The longest line that is read, in bytes: a job with its row and outputs is far shorter.
+/// The longest line that is written and read, in bytes: a job with its row and outputs is far shorter, and so is nearly
+/// every accepted text.
 const LONGEST_LINE: u64 = 64 << 20;
 
 /// How many unknown fields are named.
@@ -65,6 +68,13 @@ struct ParamsRecord {
     json: String,
 }
 
+/// A text that a person accepted.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AcceptedRecord {
+    job: JobKey,
+    text: KeptText,
+}
+
 /// How many records of each kind a file has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
@@ -72,20 +82,33 @@ pub struct RecordCounts {
     pub purchases: u64,
     /// Different parameters of requests.
     pub params: u64,
+    /// Accepted texts; none in the files of earlier releases.
+    #[serde(default)]
+    pub texts: u64,
 }
 
-/// Writes all of a queue. Blocks.
+/// What an export wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exported {
+    pub counts: RecordCounts,
+    /// The jobs whose accepted texts are not in the file: they cannot be read, or are too long for a line.
+    pub without_text: Vec<JobId>,
+}
+
+/// Writes all of a queue, and the texts that people accepted. Blocks.
 ///
 /// # Errors
 /// See [`StateFileError`].
-pub fn export(store: &QueueStore, params: &ParamFiles, to: &mut dyn Write) -> Result<RecordCounts, StateFileError> {
+pub fn export(store: &QueueStore, params: &ParamFiles, to: &mut dyn Write) -> Result<Exported, StateFileError> {
     let program = format!("scribed {}", env!("CARGO_PKG_VERSION"));
     put(to, &Header { format: FORMAT.to_owned(), version: VERSION, program })?;
     let mut counts = RecordCounts::default();
+    let mut accepted = Vec::new();
     store.export_rows(&mut |row| -> Result<(), StateFileError> {
         let (record, value) = match row {
             StoredRow::Job(job) => {
                 counts.jobs += 1;
+                accepted.extend(job.accepted.clone().map(|accepted| (job.id, job.key.clone(), accepted)));
                 ("job", json!(job))
             }
             StoredRow::Purchase(purchase) => {
@@ -101,8 +124,32 @@ pub fn export(store: &QueueStore, params: &ParamFiles, to: &mut dyn Write) -> Re
         counts.params += 1;
         put(to, &Line { record: "params".to_owned(), value: json!(ParamsRecord { hash, json }) })?;
     }
+    let texts = accepted_texts(params);
+    let mut without_text = Vec::new();
+    for (id, key, accepted) in accepted {
+        match accepted_line(&texts, key, &accepted) {
+            Some(line) => {
+                counts.texts += 1;
+                to.write_all(&line)?;
+            }
+            None => without_text.push(id),
+        }
+    }
     put(to, &Line { record: "end".to_owned(), value: json!(counts) })?;
-    Ok(counts)
+    Ok(Exported { counts, without_text })
+}
+
+fn accepted_texts(params: &ParamFiles) -> AcceptedTexts {
+    AcceptedTexts::new(params.beside("accepted"))
+}
+
+/// Returns the line of an accepted text; `None` if it cannot be read, or if no import would read such a long line.
+fn accepted_line(texts: &AcceptedTexts, job: JobKey, accepted: &AcceptedText) -> Option<Vec<u8>> {
+    let text = texts.open(&job, accepted).ok()?;
+    let value = json!(AcceptedRecord { job, text });
+    let mut line = Vec::new();
+    put(&mut line, &Line { record: "accepted".to_owned(), value }).ok()?;
+    (line.len() as u64 <= LONGEST_LINE).then_some(line)
 }
 
 fn put(to: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
@@ -116,6 +163,7 @@ pub enum StateRecord {
     Row(StoredRow),
     /// The canonical bytes of request parameters.
     Params(String),
+    Accepted(Box<AcceptedRecord>),
 }
 
 /// What was found out about a file by reading all of it.
@@ -126,6 +174,8 @@ pub struct CheckedFile {
     pub services: BTreeSet<ServiceName>,
     /// Fields and records that this release does not know, and that it therefore leaves out; at most [`NAMED`].
     pub unknown: BTreeSet<String>,
+    /// The accepted texts that jobs have and the file has not.
+    pub without_text: BTreeMap<(JobKey, Hash), JobId>,
 }
 
 /// Reads a file line by line and passes its records to `take`. Returns what it contains.
@@ -195,6 +245,8 @@ fn parse(record: &str, value: &Value, checked: &mut CheckedFile) -> Result<Optio
                 return Err(format!("job {} does not follow job {}: a job is missing", job.id, checked.counts.jobs));
             }
             checked.counts.jobs += 1;
+            let accepted = job.accepted.iter().map(|accepted| ((job.key.clone(), accepted.hash), job.id));
+            checked.without_text.extend(accepted);
             (json!(job), StateRecord::Row(StoredRow::Job(job)))
         }
         "purchase" => {
@@ -214,6 +266,15 @@ fn parse(record: &str, value: &Value, checked: &mut CheckedFile) -> Result<Optio
             }
             checked.counts.params += 1;
             (json!(record), StateRecord::Params(record.json))
+        }
+        "accepted" => {
+            let record = AcceptedRecord::deserialize(value).map_err(words)?;
+            let of = (record.job.clone(), Hash::of(&record.text.file_bytes()));
+            if checked.without_text.remove(&of).is_none() {
+                return Err(format!("no job has the accepted text of {}", record.job));
+            }
+            checked.counts.texts += 1;
+            (json!(record), StateRecord::Accepted(Box::new(record)))
         }
         _ => return Ok(None),
     };
@@ -269,6 +330,7 @@ pub fn import(store: &QueueStore, params: &ParamFiles, record: &StateRecord) -> 
     match record {
         StateRecord::Row(row) => Ok(store.import_row(row)?),
         StateRecord::Params(json) => Ok(params.keep(json.as_bytes()).map(drop)?),
+        StateRecord::Accepted(accepted) => Ok(accepted_texts(params).save(&accepted.job, &accepted.text)?),
     }
 }
 

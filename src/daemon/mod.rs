@@ -1,5 +1,5 @@
 //! The composition root: the only file that knows all rooms. It opens the store, starts the embedded service if a
-//! source uses it, and builds the engines.
+//! source uses it, and builds the engines. Start reading at [`Daemon::open`].
 
 use crate::blocking::{blocking, spawn};
 use crate::client::contract::Client;
@@ -12,8 +12,8 @@ use crate::control::plan::apply;
 use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
 use crate::control::transport::handler;
 use crate::control::transport::handler::{CommandHandler, KeptOf};
+use crate::domain::callback_seal::AddressSeal;
 use crate::domain::clock_ahead::LongestWaits;
-use crate::domain::hint::AddressSeal;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -46,9 +46,9 @@ use crate::source::scan::folder_scan::{FolderScan, Scanned};
 use crate::source::scan::wake_jobs;
 use crate::source::scan::watch_loop;
 use crate::source::scan::watch_loop::WatchLoop;
+use crate::store;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use crate::store::sled;
 use crate::store::snapshot;
 use crate::store::snapshot::SnapshotFolder;
 use crate::tls::pair::PairError;
@@ -72,7 +72,6 @@ mod rerender;
 mod service_clients;
 mod source_rename;
 
-pub use reload::{ReloadError, Reloaded};
 pub(crate) use service_clients::embedded_data;
 pub use service_clients::{hosted_clients, recogniser_languages, recognisers, service_options};
 pub use source_rename::renamed_sources;
@@ -484,7 +483,7 @@ impl ReceiverSocket {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let secured = self.tls.map(|tls| (tls, clock));
         let take: receiver::HintSink = Arc::new(move |hint| engines.hint(&hint));
-        receiver::start_secured(self.listener, secured, seals, callback.webhook, take)
+        receiver::start(self.listener, secured, seals, callback.webhook, take)
     }
 }
 
@@ -531,7 +530,7 @@ pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
 /// # Errors
 /// As [`open_store`].
 pub fn snapshot_handler(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
-    let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
+    let Some((store, room)) = store::sled::open_copy(&config.state)? else { return Ok(None) };
     Ok(Some((handler_over(config, Arc::new(store)), room)))
 }
 
@@ -619,9 +618,9 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
         return Err(StoreError::Unwritable(words));
     }
     if rebuild {
-        sled::open_rebuilt(&config.state, clock.now())
+        store::sled::open_rebuilt(&config.state, clock.now())
     } else {
-        sled::open_at(&config.state, Some(clock.now()))
+        store::sled::open_at(&config.state, Some(clock.now()))
     }
 }
 

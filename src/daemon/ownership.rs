@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::domain::names::SourceName;
 use crate::source::mount::source_mount::Mount;
 use crate::source::ownership::installation::Installation;
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Purchases, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,10 +110,11 @@ impl FolderOwnership {
 }
 
 fn own(setup: &Setup, installation: &Arc<Installation>, store: &Arc<dyn Store>) {
+    let purchases: Arc<dyn Purchases> = Arc::<dyn Store>::clone(store);
     for mount in setup.mounts.values() {
         let service = setup.config.services.get(&mount.source().service);
         let lag = service.map(|service| service.terms().lag).unwrap_or_default();
-        mount.start_work(installation, store, lag);
+        mount.start_work(installation, &purchases, lag);
     }
 }
 

@@ -160,7 +160,7 @@ pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>)
     }
     match (&old.stage, &new.stage) {
         (S::Submitted { transcription, .. }, S::Fetched { audio, .. }) => {
-            settle(&mut charges, old, transcription, audio);
+            record_bill(&mut charges, old, transcription, audio);
         }
         (S::Submitting { .. }, S::Submitted { transcription, .. }) => spend(&mut charges, Some(transcription)),
         (S::Submitted { transcription: lost, .. }, S::Submitted { transcription, .. }) => {
@@ -208,7 +208,7 @@ fn charges_for<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl I
 }
 
 /// Records what the transcription cost, from its result.
-fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
+fn record_bill(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
     let billed = audio.billed.or_else(|| audio.reservation_millis());
     // A release that recorded no charges bought it.
     if charges.is_empty()

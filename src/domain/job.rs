@@ -158,7 +158,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placing: Vec<Hash>,
     /// What the outputs were made from, set when the file has changed: the same content costs nothing again, even if
-    /// the template has changed (design, promise 3).
+    /// the template has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<PurchaseKey>,
     /// The request that the job is made with; `None` until it is determined, and for what an older release has made.

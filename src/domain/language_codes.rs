@@ -76,7 +76,7 @@ impl fmt::Display for LanguageCode {
 pub fn short_code(code: &str) -> String {
     let language = code.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
     let short = LanguageCode::parse(&language).map_or(language, |known| known.to_string());
-    // The service has an older code for Javanese, and one for all Norwegian (service notes, transcription languages).
+    // The service has an older code for Javanese, and one for all Norwegian.
     match short.as_str() {
         "jv" => "jw".to_owned(),
         "nb" => "no".to_owned(),

@@ -158,6 +158,11 @@ pub struct RequestedPart {
 }
 
 impl RequestedPart {
+    /// Returns a part that failed, with the service's message.
+    pub fn failed(enrichment: Enrichment, words: String) -> Self {
+        Self { enrichment, language: None, outcome: PartOutcome::Failed, words: Some(words) }
+    }
+
     /// Returns the part as one that the result lacks; `None` if the result does not lack it.
     pub fn as_missing(&self) -> Option<MissingPart> {
         let Self { enrichment, language, outcome, words } = self;

@@ -57,11 +57,6 @@ impl ServiceRouting {
         self.embedded.contains(service)
     }
 
-    /// Routes everything to one service.
-    pub fn single(service: ServiceName) -> Self {
-        Self::new(BTreeMap::new(), service, [])
-    }
-
     /// Returns every service of the configuration.
     pub fn services(&self) -> &BTreeSet<ServiceName> {
         &self.services

@@ -119,11 +119,6 @@ impl SortKey {
         }
     }
 
-    /// Whether a person gave the job priority over all others.
-    pub fn is_bumped(self) -> bool {
-        self.bumped > 0
-    }
-
     /// Returns the position among the jobs of its source at this stage: the lowest comes first.
     pub fn turn(self, policy: Option<&SchedulingPolicy>, kind: StageKind, due: Timestamp) -> QueuePosition {
         let by_due = u64::try_from(due.0.max(0)).unwrap_or_default();

@@ -143,7 +143,7 @@ pub struct UploadedAudio {
     pub origin: Option<String>,
 }
 
-/// What is recorded durably before a create is sent (design, section 5).
+/// What is recorded durably before a create is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The token in the create's metadata.
@@ -618,7 +618,7 @@ fn is_worthless(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone)
 }
 
-/// What a job that follows a duplicate should do (design, section 5, "Twins").
+/// What a job that follows a duplicate should do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderState {
     /// Wait: nothing is decided yet.

@@ -38,6 +38,7 @@ pub struct Token {
 
 impl Token {
     /// The longest text of a token, without an extracted part.
+    #[cfg(test)]
     pub const MAX_LEN: usize = 2 + 64 + 1 + 64 + 1 + 32 + 1 + 10;
 
     /// Makes the token for a purchase of a job.

@@ -50,10 +50,6 @@ impl Windows {
         (!windows.is_empty()).then_some(Self(windows))
     }
 
-    pub fn each(&self) -> &[Window] {
-        &self.0
-    }
-
     /// Returns the state at this moment of the wall clock.
     pub fn at(&self, now: Timestamp) -> WindowState {
         let mut end = now;
@@ -68,25 +64,6 @@ impl Windows {
         }
         let next = self.0.iter().map(|window| window.from.next(now)).min();
         WindowState::Shut { until: next.unwrap_or(NEVER) }
-    }
-
-    /// Returns the moment at which the windows have been open for `open` in total since `from`; `None` if they do not
-    /// open for that long any more.
-    pub fn time_after_open(&self, from: Timestamp, mut open: Duration) -> Option<Timestamp> {
-        let mut now = from;
-        loop {
-            match self.at(now) {
-                WindowState::Open { until } if open <= until.duration_since(now) => {
-                    return Some(now.saturating_add(open));
-                }
-                WindowState::Open { until } => {
-                    open = open.saturating_sub(until.duration_since(now));
-                    now = until;
-                }
-                WindowState::Shut { until: NEVER } => return None,
-                WindowState::Shut { until } => now = until,
-            }
-        }
     }
 
     /// Returns the latest end of the windows that are open at this moment.
@@ -163,17 +140,6 @@ mod tests {
         assert_eq!(weekend.at(at("2026-11-23T06:00:00Z")), shut("2026-11-23T22:00:00Z"));
         let always = windows("UTC", &[("* * * * *", 1)]);
         assert!(always.at(at("2026-11-20T23:00:00Z")).is_open());
-    }
-
-    #[test]
-    fn time_passes_in_windows_only() {
-        let nights = windows("UTC", &[("0 22 * * *", 8)]);
-        let from = at("2026-11-21T12:00:00Z");
-        assert_eq!(nights.time_after_open(from, hours(3)), Some(at("2026-11-22T01:00:00Z")));
-        assert_eq!(nights.time_after_open(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
-        assert_eq!(nights.time_after_open(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
-        let gone = windows("UTC", &[("0 0 22 1 1 * 2020", 8)]);
-        assert_eq!((gone.time_after_open(from, hours(1)), gone.at(from)), (None, WindowState::Shut { until: NEVER }));
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::harvest::naming::{names, recording};
-use crate::output::formats::{Production, Provenance};
+use crate::output::formats::{Author, Production, Provenance};
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
 use crate::output::render_result::{OutputKind, RenderedOutput, ResultToRender, render_result};
@@ -155,6 +155,7 @@ impl HarvestFolder {
                 params: record.request_params.unwrap_or_default(),
                 completed: record.completed_at,
                 media: Some(called.clone().into_bytes()),
+                author: Author::Service,
             },
             speech: record.result.unwrap_or_default().transcription.unwrap_or_default(),
             formats,
@@ -167,8 +168,7 @@ impl HarvestFolder {
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
-        let content =
-            record.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
+        let content = record.metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
         Provenance {
             service: self.service.to_string(),
             transcription_id: whole.id.to_string(),

@@ -1,6 +1,6 @@
-//! Writes the records of a service's lists into a folder.
+//! Writes the records of a service's lists into a folder. Start reading at `gather.rs`.
 
-pub mod folder;
-pub mod gather;
+pub(crate) mod folder;
+pub(crate) mod gather;
 mod naming;
 pub(crate) mod pages;

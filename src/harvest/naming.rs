@@ -2,7 +2,7 @@
 
 use crate::client::contract::FullListItem;
 use crate::domain::format::Format;
-use crate::output::naming::candidates;
+use crate::output::name_candidates::candidates;
 use crate::output::publish::Names;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;

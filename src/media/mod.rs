@@ -1,16 +1,16 @@
-//! Recordings: their tracks, their length and their sound.
+//! Recordings: their tracks, their length and their sound. Start reading at `extract.rs`.
 
 mod container;
-pub mod decode;
-pub mod extract;
+pub(crate) mod declared_length;
+pub(crate) mod decode;
+pub(crate) mod extract;
 mod ffmpeg;
-pub(crate) mod header;
-pub mod length;
-pub mod mixed_sound;
+pub(crate) mod length;
+pub(crate) mod mixed_sound;
 mod native;
 mod resample;
 mod sandbox;
-pub mod speech;
+pub(crate) mod speech;
 pub(crate) mod speech_segments;
-pub mod subtitle_tracks;
-pub mod tags;
+pub(crate) mod subtitle_tracks;
+pub(crate) mod tags;

@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn where_speech_has_no_pause_both_segments_have_the_sound_around_the_cut() {
         // A dip each second, too short for a pause, keeps the floor down.
-        let second = |at| [noise(SECOND / 10, 400, at + 77), noise(9 * SECOND / 10, 8000, at + 5)].concat();
+        let second = |at: u64| [noise(SECOND / 10, 400, at + 77), noise(9 * SECOND / 10, 8000, at + 5)].concat();
         let stream: Vec<i16> = (0..40).flat_map(second).collect();
         let push = |mut segmenter: Segmenter| {
             let mut segments = segmenter.push(&stream);

@@ -141,12 +141,12 @@ fn track_id<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<Option<u3
 const ALL_FORCED: u32 = 0x8000_0000;
 
 fn mp4_track<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<Option<SubtitleTrack>> {
-    let Some(media) = first_box(file, track, b"mdia")? else { return Ok(None) };
+    let Some(media) = first_box(file, track.clone(), b"mdia")? else { return Ok(None) };
     let Some(handler) = first_box(file, media.clone(), b"hdlr")? else { return Ok(None) };
     // `subp` are images.
     let is_text =
         matches!(read::<4, R>(file, handler.start + 8)?.as_ref(), Some(b"sbtl" | b"subt" | b"text" | b"clcp"));
-    if !is_text || is_forced(file, media.clone())? {
+    if !is_text || is_forced(file, media.clone())? || has_forced_role(file, track)? {
         return Ok(None);
     }
     let language = match first_box(file, media, b"mdhd")? {
@@ -164,6 +164,28 @@ fn is_forced<R: ReadAt + ?Sized>(file: &R, media: Extent) -> io::Result<bool> {
     }
     let entry = read::<20, R>(file, inner.start + 8)?;
     Ok(entry.is_some_and(|entry| entry[4..8] == *b"tx3g" && be32(&entry, 16) & ALL_FORCED != 0))
+}
+
+/// The role of a forced track: the scheme and the value of a box `kind` (ISO/IEC 14496-12, 8.10.4; DASH-IF role scheme).
+/// ffmpeg writes it.
+const FORCED_ROLE: &[u8] = b"urn:mpeg:dash:role:2011\0forced-subtitle\0";
+
+fn has_forced_role<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<bool> {
+    // Version and flags.
+    const HEAD: u64 = 4;
+    let Some(user_data) = first_box(file, track, b"udta")? else { return Ok(false) };
+    for found in Boxes::within(file, user_data) {
+        let found = found?;
+        let is_long_enough = found.content.end - found.content.start >= HEAD + FORCED_ROLE.len() as u64;
+        if found.kind != *b"kind" || !is_long_enough {
+            continue;
+        }
+        let role = read::<{ FORCED_ROLE.len() }, R>(file, found.content.start + HEAD)?;
+        if role.is_some_and(|role| role == FORCED_ROLE) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The Macintosh language codes of QuickTime files (QuickTime File Format, "Language code values") for languages that
@@ -257,7 +279,8 @@ mod tests {
         assert_eq!(languages(&file(folder.path(), "a.mkv", tracks)), [some("en"), some("de"), None]);
         let webm = file(folder.path(), "a.webm", &[("webvtt", "hin", &[])]);
         assert_eq!(languages(&webm), [some("hi")]);
-        let mp4 = file(folder.path(), "a.mp4", &[("mov_text", "por", &[]), ("mov_text", "und", &[])]);
+        let mp4 = [("mov_text", "por", &[][..]), ("mov_text", "fre", forced), ("mov_text", "und", &[])];
+        let mp4 = file(folder.path(), "a.mp4", &mp4);
         assert_eq!(languages(&mp4), [some("pt"), None]);
         // ffmpeg knows the Macintosh codes by their bibliographic names.
         let mov = file(folder.path(), "a.mov", &[("mov_text", "ger", &[])]);

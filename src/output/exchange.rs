@@ -123,7 +123,7 @@ pub fn replace(
     if !folder.supports_exchange() {
         return rename_over(folder, temporary, name, is_ours);
     }
-    let lock = Lock::shared(folder)?;
+    let lock = in_turn(|| Lock::shared(folder))?;
     let swap = SwapName::of(name, new, old);
     match temporary.rename_own(&swap.text()) {
         Ok(()) => {}
@@ -185,17 +185,22 @@ pub fn recover_of(folder: &WorkFolder, name: &OsStr, new: &Hash, old: &Hash) -> 
     }
 }
 
-/// Recovers as [`recover`] does, and waits up to a second for others that work in the folder: a sweep of this process
-/// may have found the same file, and an exchange takes milliseconds.
+/// Recovers as [`recover`] does, in its turn.
 fn recover_in_turn(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
+    in_turn(|| recover(folder, swap))
+}
+
+/// Waits up to a second for others that work in the folder: a sweep of this process may recover a file there, and an
+/// exchange takes milliseconds.
+pub(super) fn in_turn<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     const ATTEMPTS: u32 = 100;
     for _ in 1..ATTEMPTS {
-        match recover(folder, swap) {
+        match work() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(10)),
-            recovered => return recovered,
+            done => return done,
         }
     }
-    recover(folder, swap)
+    work()
 }
 
 /// Recovers a file whose process died during an exchange: removes it if scribed wrote it; otherwise puts it back or
@@ -465,6 +470,21 @@ mod tests {
             assert!(recovered.join().unwrap().unwrap());
         });
         assert_eq!(listing(&folder), [""; 0]);
+    }
+
+    #[test]
+    fn a_replacement_waits_for_a_sweep_of_the_folder() {
+        let folder = TempDir::new().unwrap();
+        let open = WorkFolder::open(folder.path()).unwrap();
+        let sweep = WorkFolder::open(folder.path()).unwrap();
+        let lock = Lock::exclusive(&sweep).unwrap();
+        std::thread::scope(|scope| {
+            let outcome = scope.spawn(|| replaced(&folder, &open, "old"));
+            std::thread::sleep(Duration::from_millis(30));
+            drop(lock);
+            assert_eq!(outcome.join().unwrap(), Replaced::Done);
+        });
+        assert_eq!((read(&folder, NAME), listing(&folder)), ("new".to_owned(), vec![NAME.to_owned()]));
     }
 
     #[test]

@@ -1,19 +1,20 @@
-//! The files that scribed writes for a job: their content, their names, and how they are published.
+//! The files that scribed writes for a job: their content, their names, and how they are published. Start reading at
+//! `publish.rs`.
 
 pub(crate) mod accepted;
 mod exchange;
-pub mod formats;
+pub(crate) mod formats;
 pub(crate) mod group_fsync;
-pub(crate) mod naming;
+pub(crate) mod name_candidates;
 mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod removal;
 pub(crate) mod rename;
-pub mod render_result;
+pub(crate) mod render_result;
 pub(crate) mod requested_layout;
-pub mod results;
-pub mod spool;
+pub(crate) mod results;
+pub(crate) mod spool;
 pub(crate) mod table;
 mod temporary;
 pub(crate) mod time_offset;

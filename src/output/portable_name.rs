@@ -62,7 +62,7 @@ pub fn is_portable(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::naming::candidates;
+    use super::super::name_candidates::candidates;
     use super::*;
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;

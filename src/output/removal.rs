@@ -2,7 +2,7 @@
 //! temporary name first, and is checked again under it. After a crash, the sweep of temporary files removes it, or puts
 //! back what scribed did not write.
 
-use super::exchange::{Lock, SwapName, put_back, read_hash};
+use super::exchange::{Lock, SwapName, in_turn, put_back, read_hash};
 use super::publish::PlaceError;
 use super::temporary::WorkFolder;
 use crate::crash_points::{self, Point};
@@ -41,7 +41,7 @@ fn remove(folder: &RootedPath, name: &OsStr, hash: &Hash) -> io::Result<Removed>
         Ok((read, _)) if read == *hash => {}
         _ => return Ok(Removed::Edited),
     }
-    let _lock = Lock::shared(&open)?;
+    let _lock = in_turn(|| Lock::shared(&open))?;
     let swap = SwapName::of(name, hash, hash);
     crash_points::point(Point::OutputRemoving);
     match open.rename_to_new(name, &swap.text()) {

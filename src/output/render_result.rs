@@ -6,7 +6,7 @@ use crate::domain::format::{Content, Format};
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::Transcript;
 use crate::output::formats::{Finished, Production, Provenance, enrichments_of, render, render_json};
-use crate::output::naming::language;
+use crate::output::name_candidates::language;
 use crate::output::requested_layout::requested_over;
 use crate::wire::enrichment_reader::{ReadEnrichments, TranslatedSpeech};
 use crate::wire::params::{Params, SubtitlesConfig};

@@ -19,7 +19,7 @@ pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 /// Returns the part of the recording that was sent for a transcription; `None` if that was the whole file. The token of
 /// the transcription says it, whoever bought it. If the service does not return the token's metadata, it is `own`.
 pub fn sent_part<S>(record: &Record<S, BoundedValue>, own: Option<ExtractedPart>) -> Option<ExtractedPart> {
-    let in_token = record.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part);
+    let in_token = record.metadata_text(RESERVED_KEY).and_then(Token::parse_with_part);
     in_token.map_or(own, |(_, part)| part)
 }
 

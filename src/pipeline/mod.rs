@@ -2,13 +2,13 @@
 //! file for each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `budget/`
 //! limits what is bought. Start reading at `engine/mod.rs`.
 
-pub mod budget;
-pub mod engine;
+pub(crate) mod budget;
+pub(crate) mod engine;
 pub(crate) mod engines;
 mod log_limit;
 mod manifest_holds;
 pub(crate) mod media_file;
-pub mod recovery;
-pub mod request;
-pub mod stages;
+pub(crate) mod recovery;
+pub(crate) mod request;
+pub(crate) mod stages;
 pub(crate) mod windows;

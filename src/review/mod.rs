@@ -17,7 +17,7 @@ mod unexpected_language;
 mod words_without_speech;
 
 pub use span::TimeSpan;
-pub use thresholds::{EnabledChecks, ReviewRules, Thresholds};
+pub use thresholds::{ReviewRules, Thresholds};
 
 use crate::domain::review::{ReviewCheck, ReviewWarning};
 use crate::domain::transcript::Transcript;

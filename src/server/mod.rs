@@ -5,11 +5,11 @@
 //! `openai/` offers the service in the form of OpenAI's interface. Start reading at `service.rs`.
 
 mod fair_share;
-pub mod fetch;
-pub mod http;
-pub(crate) mod openai;
-pub mod recognition;
-pub mod service;
+pub(crate) mod fetch;
+pub(crate) mod http;
+mod openai;
+pub(crate) mod recognition;
+pub(crate) mod service;
 mod status_page;
-pub mod storage;
-pub mod webhooks;
+pub(crate) mod storage;
+pub(crate) mod webhooks;

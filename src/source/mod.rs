@@ -6,10 +6,10 @@
 
 pub(crate) mod bucket;
 pub(crate) mod filter;
-pub mod metadata;
-pub mod mount;
+pub(crate) mod metadata;
+pub(crate) mod mount;
 pub(crate) mod ownership;
 pub(crate) mod path_policy;
 pub(crate) mod recording_place;
 pub(crate) mod saved_file;
-pub mod scan;
+pub(crate) mod scan;

@@ -1,16 +1,16 @@
 //! The persistent queue. `contract` says what every store guarantees; `queue` implements it over rows in `sled` or in
-//! `memory`, with the lookups of `index/`.
+//! `memory`, with the lookups of `index/`. Start reading at `contract/mod.rs`.
 
-pub mod contract;
+pub(crate) mod contract;
 mod decode;
 mod index;
 mod journal;
 mod large;
-pub mod memory;
-pub mod params;
+pub(crate) mod memory;
+pub(crate) mod params;
 mod parts;
 pub(crate) mod process_lock;
-pub mod queue;
+pub(crate) mod queue;
 pub(crate) mod row_change;
-pub mod sled;
+pub(crate) mod sled;
 pub(crate) mod snapshot;

@@ -1,4 +1,4 @@
-//! TLS certificates: those of a listener, and those that are trusted.
+//! TLS certificates: those of a listener, and those that are trusted. Start reading at `pair.rs`.
 
 pub(crate) mod pair;
 pub(crate) mod trust;

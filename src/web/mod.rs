@@ -1,3 +1,3 @@
 //! What others may ask of the daemon over HTTP: the receiver of callbacks.
 
-pub mod receiver;
+pub(crate) mod receiver;

@@ -7,7 +7,8 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
-use crate::domain::hint::{AddressSeal, Hint};
+use crate::domain::callback_seal::AddressSeal;
+use crate::domain::hint::Hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::pipeline::request::callback_address::{CALLBACK_PATH, WEBHOOK_PATH};
 use crate::server::http::connections::{ConnectionSlot, Full, Most};
@@ -87,13 +88,9 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is valid.
-pub fn start(listener: TcpListener, seals: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
-    start_secured(listener, None, seals, webhook, take)
-}
-
-/// As [`start`], over TLS if there is a certificate. The clock decides when its files are checked.
-pub fn start_secured(
+/// Receives at `listener` until it is shut down, over TLS if there is a certificate. The clock decides when its files
+/// are checked. `webhook`: whether the webhook's address is valid.
+pub fn start(
     listener: TcpListener,
     secured: Option<(Arc<ListenerTls>, Arc<dyn Clock>)>,
     seals: AddressSeal,

@@ -1,5 +1,4 @@
-//! The error body of every endpoint. The interface shows none; this is the public service's
-//! (service notes, 2).
+//! The error body of every endpoint. The interface shows none; this is the public service's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

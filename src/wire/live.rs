@@ -1,5 +1,5 @@
 //! The record of a live transcription, with the rules for importing one (interface, "Job (transcription record)" and
-//! "Live request parameters"; bounds: service notes, 4).
+//! "Live request parameters").
 
 use crate::domain::names::Timestamp;
 use crate::wire::parameter_check::{

@@ -66,7 +66,7 @@ impl Default for ListQuery {
 
 impl ListQuery {
     /// Returns the names and values, not yet percent-encoded. `status` is repeated for each value, `custom_metadata` is
-    /// JSON (service notes, 6).
+    /// JSON.
     pub fn to_query_pairs(&self) -> Vec<(String, String)> {
         let mut pairs =
             vec![("offset".to_owned(), self.offset.to_string()), ("limit".to_owned(), self.limit.to_string())];
@@ -153,7 +153,7 @@ fn insert_nested(map: &mut Map<String, Value>, key: &str, value: &str) {
 }
 
 /// Whether a stored value satisfies a wanted one: a number also matches its text, and an object only has to contain the
-/// wanted fields (service notes, 6).
+/// wanted fields.
 fn matches_value(value: &Value, wanted: &Value) -> bool {
     if let (Value::Object(stored), Value::Object(wanted)) = (value, wanted) {
         return wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|value| matches_value(value, wanted)));

@@ -17,7 +17,7 @@ pub const PATH: &str = "/v2/pre-recorded";
 /// The path of the list of live transcriptions and, with an id, of a single one.
 pub const LIVE_PATH: &str = "/v2/live";
 
-/// An older path for all of these; its list contains both kinds (service notes, 1).
+/// An older path for all of these; its list contains both kinds.
 pub const OLD_PATH: &str = "/v2/transcription";
 
 /// Returns the body of a create: the parameters, and what differs for each request.
@@ -59,7 +59,7 @@ pub enum Status {
     Done,
     /// Ended with an error.
     Error,
-    /// A state that the interface does not have. It is never taken for an end.
+    /// A state that the interface does not have. It is an end only if the record has a text and the time of its end.
     Other(String),
 }
 
@@ -176,6 +176,11 @@ fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) ->
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
+/// Returns the message of an error: a text, or an object with a `message`.
+pub(super) fn error_text(error: &Value) -> Option<&str> {
+    error.as_str().or_else(|| error.get("message")?.as_str())
+}
+
 /// Reads a text that may have any shape: an unexpected shape counts as empty.
 fn text_of_any_shape<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     any_shape(deserializer).map(Option::unwrap_or_default)
@@ -187,6 +192,8 @@ fn text_of_any_shape<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
 struct KeptRecord<R, M> {
     #[serde(default, deserialize_with = "text_of_any_shape")]
     id: String,
+    #[serde(default, deserialize_with = "text_of_any_shape")]
+    status: String,
     #[serde(default, deserialize_with = "any_shape")]
     request_id: Option<String>,
     #[serde(default, deserialize_with = "any_shape")]
@@ -199,8 +206,14 @@ struct KeptRecord<R, M> {
     file: Option<File>,
     #[serde(default, deserialize_with = "any_shape")]
     request_params: Option<Value>,
+    #[serde(default, deserialize_with = "any_shape")]
+    post_session_metadata: Option<Map<String, Value>>,
     #[serde(default = "Option::<R>::default")]
     result: Option<R>,
+    #[serde(default, deserialize_with = "any_shape")]
+    error: Option<Value>,
+    #[serde(default, deserialize_with = "any_shape")]
+    error_message: Option<String>,
 }
 
 impl<R: DeserializeOwned, M: DeserializeOwned> Record<R, M> {
@@ -209,24 +222,23 @@ impl<R: DeserializeOwned, M: DeserializeOwned> Record<R, M> {
     /// # Errors
     /// The text is not a JSON object.
     pub fn of_kept(raw: &[u8]) -> serde_json::Result<Self> {
-        let KeptRecord { id, request_id, created_at, completed_at, custom_metadata, file, request_params, result } =
-            tolerant::read(raw)?;
+        let kept: KeptRecord<R, M> = tolerant::read(raw)?;
         Ok(Self {
-            id,
-            request_id,
+            id: kept.id,
+            request_id: kept.request_id,
             version: None,
-            status: Status::Done,
-            created_at,
+            status: if Status::parse(&kept.status) == Status::Error { Status::Error } else { Status::Done },
+            created_at: kept.created_at,
             kind: None,
-            completed_at,
-            custom_metadata,
+            completed_at: kept.completed_at,
+            custom_metadata: kept.custom_metadata,
             error_code: None,
-            file,
-            request_params,
-            post_session_metadata: None,
-            result,
-            error: None,
-            error_message: None,
+            file: kept.file,
+            request_params: kept.request_params,
+            post_session_metadata: kept.post_session_metadata,
+            result: kept.result,
+            error: kept.error,
+            error_message: kept.error_message,
         })
     }
 }
@@ -234,20 +246,13 @@ impl<R: DeserializeOwned, M: DeserializeOwned> Record<R, M> {
 impl<R, M> Record<R, M> {
     /// Returns why the transcription failed, if the service says so ([`Record::post_session_metadata`]).
     pub fn reason(&self) -> Option<&str> {
-        let from_metadata = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
-        let from_error = || self.error.as_ref()?.get("message")?.as_str();
-        from_metadata().or_else(from_error).or(self.error_message.as_deref())
+        let from_metadata = || error_text(self.post_session_metadata.as_ref()?.get("error")?);
+        let from_error = || error_text(self.error.as_ref()?);
+        from_metadata().or_else(from_error).or(self.error_message.as_deref()).filter(|why| !why.trim().is_empty())
     }
 }
 
 impl<R> Record<R, BoundedValue> {
-    /// Returns the text under a key of the custom metadata.
-    pub fn bounded_metadata_text(&self, key: &str) -> Option<&str> {
-        self.custom_metadata.as_ref()?.get(key)?.as_str()
-    }
-}
-
-impl<R> Record<R> {
     /// Returns the text under a key of the custom metadata.
     pub fn metadata_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()

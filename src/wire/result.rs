@@ -3,11 +3,13 @@
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::stage::AudioAmount;
+#[cfg(test)]
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
 use crate::wire::lax_reader::{Lax, Reads};
-use crate::wire::transcript_reader::ReadTranscript;
+use crate::wire::record::error_text;
+use crate::wire::transcript_reader::{DiarizedSpeech, ReadTranscript};
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -49,13 +51,17 @@ pub struct ResultBody {
 /// The part of a result that outputs are made from. Enrichments are skipped, so their shape does not matter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spoken {
-    /// The transcript. Some results have only metadata.
+    /// The transcript; what the diarization says, if nothing is said in it. Some results have only metadata.
     pub transcription: Option<ReadTranscript>,
     /// Whether the service reports if the speech was recognised, which cannot be requested.
     pub has_recognition_metadata: bool,
 }
 
 impl Spoken {
+    fn is_silent(&self) -> bool {
+        self.transcription.as_ref().is_none_or(ReadTranscript::is_silent)
+    }
+
     /// Stands for a result that is no object: nothing of it could be read.
     fn unreadable() -> Self {
         Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }
@@ -78,15 +84,22 @@ impl<'de> Visitor<'de> for SpokenVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spoken, A::Error> {
-        let mut spoken = Spoken::default();
+        let (mut spoken, mut diarized) = (Spoken::default(), None);
         while let Some(key) = map.next_key::<String>()? {
             if key == "transcription" {
                 spoken.transcription = map.next_value()?;
+            } else if key == Enrichment::Diarization.name() && spoken.is_silent() {
+                diarized = map.next_value::<Option<DiarizedSpeech>>()?;
             } else if key == Enrichment::Recognition.name() {
                 spoken.has_recognition_metadata |= map.next_value::<Option<IgnoredAny>>()?.is_some();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
+        }
+        if let Some(DiarizedSpeech(speech)) = diarized.filter(|_| spoken.is_silent())
+            && !speech.is_silent()
+        {
+            spoken.transcription = Some(spoken.transcription.unwrap_or_default().with_speech_of(speech));
         }
         Ok(spoken)
     }
@@ -124,6 +137,8 @@ pub struct ResultHead {
     metadata: BoundedValue,
     has_transcription: bool,
     has_enrichment: bool,
+    /// What some services write in place of a transcript.
+    error: BoundedValue,
 }
 
 impl<'de> Deserialize<'de> for ResultHead {
@@ -142,6 +157,7 @@ impl<'de> Reads<'de> for HeadReader {
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "metadata" => head.metadata = map.next_value()?,
+                "error" => head.error = map.next_value()?,
                 "transcription" => head.has_transcription |= map.next_value::<Option<IgnoredAny>>()?.is_some(),
                 name if Enrichment::of_name(name).is_some() => {
                     head.has_enrichment |= map.next_value::<Option<IgnoredAny>>()?.is_some();
@@ -162,6 +178,11 @@ impl ResultHead {
     /// Whether the result contains a transcript or an enrichment: something that can be written.
     pub fn has_content(&self) -> bool {
         self.has_transcription || self.has_enrichment
+    }
+
+    /// Returns the error that the result names, if it does.
+    pub fn error(&self) -> Option<&str> {
+        self.error.0.as_ref().and_then(error_text)
     }
 
     /// Returns how much audio the result was made from; 0 for values that are missing or invalid.
@@ -330,6 +351,7 @@ pub struct WireWord {
     pub confidence: Option<f64>,
 }
 
+#[cfg(test)]
 impl Transcription {
     /// Converts a transcript into the interface's form, without subtitles.
     pub fn from_transcript(transcript: &Transcript) -> Self {
@@ -351,6 +373,7 @@ impl Transcription {
     }
 }
 
+#[cfg(test)]
 impl WireUtterance {
     /// Converts an utterance into the interface's form.
     pub fn from_utterance(utterance: &Utterance) -> Self {
@@ -381,6 +404,7 @@ impl WireUtterance {
     }
 }
 
+#[cfg(test)]
 impl WireWord {
     fn from_word(word: &Word) -> Self {
         Self { word: word.text.clone(), start: word.start, end: word.end, confidence: Some(word.confidence) }
@@ -405,6 +429,7 @@ fn billed_millis(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
 }
 
+#[cfg(test)]
 impl Transcription {
     /// Returns the subtitles of the result, by format.
     pub fn subtitles_by_format(&self) -> Vec<(Format, String)> {

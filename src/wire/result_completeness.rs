@@ -101,6 +101,11 @@ impl Envelope {
 }
 
 impl Delivered {
+    /// Whether the transcript has any text.
+    pub fn has_text(&self) -> bool {
+        self.speech.has_text
+    }
+
     /// Returns what became of each requested part, ordered by name; target languages are in the order of the request.
     /// Recognition, which nobody requests, is among them if the service tells of it.
     pub fn parts(&self, request: &Params) -> Vec<RequestedPart> {
@@ -616,7 +621,8 @@ impl<'de> Fields<'de> for ErrorReader {
     }
 }
 
-fn shorten(text: &str) -> String {
+/// Returns the start of a service's message.
+pub fn shorten(text: &str) -> String {
     let short: String = text.trim().chars().take(MAX_ERROR_CHARS).collect();
     if short.len() < text.trim().len() { format!("{short}…") } else { short }
 }

@@ -63,6 +63,24 @@ impl ReadTranscript {
         Self { unread: UnreadFields(BTreeMap::from([(field, 1)])), ..Self::default() }
     }
 
+    /// Returns this transcript with what is said in `other`.
+    #[must_use]
+    pub fn with_speech_of(mut self, other: Self) -> Self {
+        self.transcript.utterances = other.transcript.utterances;
+        for (name, count) in other.unread.0 {
+            *self.unread.0.entry(name).or_default() += count;
+        }
+        self
+    }
+
+    /// Whether nothing is said in it.
+    pub fn is_silent(&self) -> bool {
+        self.transcript
+            .utterances
+            .iter()
+            .all(|utterance| utterance.text.trim().is_empty() && utterance.words.is_empty())
+    }
+
     /// Returns the fields that could not be read.
     pub fn unreadable_fields(&self) -> &UnreadFields {
         &self.unread
@@ -189,6 +207,38 @@ impl<'de> Reads<'de> for Transcription {
         }
         parsed.unread = UnreadFields(self.0.unread.take());
         Ok(Some(parsed))
+    }
+}
+
+/// The utterances of a diarization: some answers have their text there alone.
+pub(super) struct DiarizedSpeech(pub(super) ReadTranscript);
+
+impl<'de> Deserialize<'de> for DiarizedSpeech {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let usage = Usage::default();
+        let utterances = deserializer.deserialize_any(Lax(Within("results", Utterances(&usage))))?;
+        let mut read = ReadTranscript::default();
+        read.transcript.utterances = utterances.unwrap_or_default();
+        read.unread = UnreadFields(usage.unread.take());
+        Ok(Self(read))
+    }
+}
+
+/// Reads a field of an object, and nothing else of it.
+struct Within<R>(&'static str, R);
+
+impl<'de, R: Reads<'de>> Reads<'de> for Within<R> {
+    type Value = R::Value;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<R::Value>, A::Error> {
+        let (mut reader, mut value) = (Some(self.1), None);
+        while let Some(key) = map.next_key_seed(Key)? {
+            match reader.take_if(|_| key.as_deref() == Some(self.0)) {
+                Some(reader) => value = map.next_value_seed(Lax(reader))?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(value)
     }
 }
 
@@ -344,6 +394,30 @@ mod tests {
 
     const CAPTURED: &str = include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
     const FIXTURE: &str = include_str!("../../tests/data/service/job_done.vercel_fixture_2025.json");
+
+    #[test]
+    fn a_text_in_the_diarization_alone_is_read() {
+        let said = r#"{"text":"All of it.","speaker":1,"start":0.5,"end":2,"words":[]}"#;
+        let diarized = format!(r#""diarization":{{"success":true,"results":[{said}]}}"#);
+        let read = |result: &str| serde_json::from_str::<Spoken>(result).unwrap().transcription;
+        let silent =
+            [r#""transcription":null"#, r#""transcription":{"full_transcript":"","utterances":[]}"#, r#""x":1"#];
+        for silent in silent {
+            for result in [format!("{{{silent},{diarized}}}"), format!("{{{diarized},{silent}}}")] {
+                let whole = read(&result).unwrap();
+                let [utterance] = &whole.transcript().utterances[..] else { panic!("{whole:?}") };
+                let read = (utterance.text.as_str(), utterance.speaker, whole.is_silent());
+                assert_eq!(read, ("All of it.", Some(1), false), "{result}");
+            }
+        }
+        let transcript = r#""transcription":{"full_transcript":"Once.","utterances":[]}"#;
+        for result in [format!("{{{transcript},{diarized}}}"), format!("{{{diarized},{transcript}}}")] {
+            assert_eq!(read(&result).unwrap().transcript().text(), "Once.", "{result}");
+        }
+        for other in ["{}", r#"{"diarization":[]}"#, r#"{"diarization":{"results":7}}"#] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn it_reads_what_the_interfaces_own_form_reads() {

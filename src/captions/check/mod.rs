@@ -256,7 +256,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// Whether a character is neither text nor white space.
-pub(super) fn is_forbidden(c: char) -> bool {
+pub(crate) fn is_forbidden(c: char) -> bool {
     c.is_control() && !c.is_whitespace()
 }
 

@@ -99,7 +99,7 @@ fn slow_readers_get_the_free_time_after_a_cue() {
 /// At 5 characters a second 84 characters would need 17 s.
 #[test]
 fn a_text_that_cannot_be_read_within_the_maximum_is_divided() {
-    let speed = crate::captions::ReadingSpeed::CharactersPerSecond(5.0);
+    let speed = crate::captions::layout::ReadingSpeed::CharactersPerSecond(5.0);
     let slow = Layout { reading_speed: Some(speed), ..Profile::Netflix.layout("en") };
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen";
     let shown = cues(vec![said(text, 0.0, 30.0, None)], &slow);

@@ -1,4 +1,4 @@
-//! Reads caption files of others: SubRip, WebVTT, and the simple part of ASS and TTML.
+//! Reads caption files of others: SubRip, WebVTT, and the simple part of ASS and TTML. Start reading at `srt.rs`.
 //!
 //! The readers are tolerant: byte order marks, UTF-16, Windows-1252, any line ends, comma or point in times, missing
 //! numbers, tags, unordered and overlapping cues. What cannot be read is reported with its line and never dropped
@@ -99,7 +99,7 @@ impl CaptionFile {
 
     /// Reads a file. `named`: the format that its name promises, which counts where the content does not tell.
     pub fn parse(bytes: &[u8], named: Option<CaptionFormat>) -> Self {
-        let text = decode(bytes);
+        let text = DecodedText::of(bytes).text;
         match format_of(&text).or(named).unwrap_or(CaptionFormat::Srt) {
             CaptionFormat::Srt => srt::parse(&text),
             CaptionFormat::Vtt => vtt::parse(&text),
@@ -120,13 +120,27 @@ impl CaptionFile {
     }
 }
 
-/// Decodes UTF-8, UTF-16 with its mark, or Windows-1252 (of which Latin-1 is a part), with LF line ends.
-fn decode(bytes: &[u8]) -> String {
-    let by_mark = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
-    let is_utf8 = std::str::from_utf8(bytes).is_ok();
-    let encoding = by_mark.unwrap_or(if is_utf8 { UTF_8 } else { WINDOWS_1252 });
-    let (text, _, _) = encoding.decode(bytes);
-    text.replace("\r\n", "\n").replace('\r', "\n")
+/// A text as it was read from bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodedText {
+    /// With LF line ends, without a mark.
+    pub text: String,
+    /// The name of the encoding.
+    pub encoding: &'static str,
+    /// Whether all bytes have a meaning in the encoding.
+    pub is_whole: bool,
+}
+
+impl DecodedText {
+    /// Decodes UTF-8, UTF-16 with its mark, or Windows-1252 (of which Latin-1 is a part).
+    pub fn of(bytes: &[u8]) -> Self {
+        let by_mark = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
+        let is_utf8 = std::str::from_utf8(bytes).is_ok();
+        let encoding = by_mark.unwrap_or(if is_utf8 { UTF_8 } else { WINDOWS_1252 });
+        let (text, _, has_errors) = encoding.decode(bytes);
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        Self { text, encoding: encoding.name(), is_whole: !has_errors }
+    }
 }
 
 /// Returns the format that the content tells.

@@ -5,10 +5,11 @@ use crate::cli::args::Init;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::starter::{example, starter};
+use crate::durable_file;
 use crate::permission_errors::{chown_to_folder_owner, describe_error};
 use serde_json::json;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The example with all settings, written beside the configuration: an installed program has no other copy of it.
@@ -71,9 +72,11 @@ fn refused(error: &io::Error, path: &Path) -> CommandError {
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
+    // Also where nothing new may be written.
+    let exists = path.symlink_metadata().is_ok();
+    if exists || !durable_file::create_new_by_umask(path, text.as_bytes())? {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
     chown_to_folder_owner(path);
     Ok(())
 }

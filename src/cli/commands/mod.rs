@@ -1,4 +1,5 @@
-//! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer.
+//! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer. Start
+//! reading at `cancel.rs`.
 
 pub(crate) mod accept;
 pub(crate) mod acknowledge;
@@ -18,7 +19,7 @@ pub(crate) mod forget;
 pub(crate) mod harvest;
 pub(crate) mod init;
 pub(crate) mod jobs;
-pub mod manual;
+pub(crate) mod manual;
 pub(crate) mod once;
 pub(crate) mod pause;
 pub(crate) mod plan;

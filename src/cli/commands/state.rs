@@ -5,8 +5,9 @@ use crate::cli::args::{StateArgs, StateCommand};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
-use crate::control::state_file::{self, CheckedFile, RecordCounts, StateFileError};
+use crate::control::state_file::{self, CheckedFile, Exported, RecordCounts, StateFileError};
 use crate::domain::count::count;
+use crate::domain::names::JobId;
 use crate::store::contract::{Lifecycle, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled as store_file;
@@ -29,8 +30,9 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
     match &args.command {
         StateCommand::Export(args) => {
             let (state, file) = (config.state.clone(), args.file.clone());
-            let counts = blocking(move || export(&state, &file)).await?;
+            let Exported { counts, without_text } = blocking(move || export(&state, &file)).await?;
             tell(context, "exported", &args.file, counts)?;
+            tell_missing(context, &without_text)?;
             context.print_line(
                 "The file contains no keys and no results. It names every recording, and addresses with their \
                  signatures: keep it private",
@@ -42,6 +44,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
             let (of, file) = (Arc::clone(&config), args.file.clone());
             let checked = write(of, file, checked).await?;
             tell(context, "imported", &args.file, checked.counts)?;
+            tell_missing(context, &checked.without_text.into_values().collect::<Vec<_>>())?;
             for unknown in &checked.unknown {
                 context.print_line(&format!("  left out, since this release does not know it: {unknown}"))?;
             }
@@ -52,11 +55,28 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
 }
 
 fn tell(context: &Context, what: &str, file: &Path, counts: RecordCounts) -> io::Result<()> {
-    let RecordCounts { jobs, purchases, params } = counts;
-    context
-        .print_json(&json!({ what: file.to_string_lossy(), "jobs": jobs, "purchases": purchases, "params": params }))?;
+    let RecordCounts { jobs, purchases, params, texts } = counts;
+    context.print_json(&json!({
+        what: file.to_string_lossy(), "jobs": jobs, "purchases": purchases, "params": params, "accepted_texts": texts,
+    }))?;
     let (jobs, purchases) = (count(jobs, "job"), count(purchases, "purchase"));
     context.print_line(&format!("{what} {jobs} and {purchases}: {}", file.display()))
+}
+
+/// Names the jobs whose accepted texts are not in the file.
+fn tell_missing(context: &Context, jobs: &[JobId]) -> io::Result<()> {
+    const NAMED: usize = 20;
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = jobs.iter().take(NAMED).map(JobId::to_string).collect();
+    let more = if jobs.len() > NAMED { ", and more" } else { "" };
+    context.print_line(&format!(
+        "  the file lacks the accepted text of {}: {}{more}. Copy the folder `accepted` of the old state directory into \
+         the new one, or accept the files there again",
+        count(jobs.len() as u64, "job"),
+        named.join(", ")
+    ))
 }
 
 fn is_compressed(file: &Path) -> bool {
@@ -64,7 +84,7 @@ fn is_compressed(file: &Path) -> bool {
 }
 
 /// Writes the file, readable by its owner only. A file that exists is not replaced, and no half of one stays.
-fn export(state: &Path, file: &Path) -> Result<RecordCounts, CommandError> {
+fn export(state: &Path, file: &Path) -> Result<Exported, CommandError> {
     let nothing = || CommandError::Usage(format!("there is no queue in {}: nothing was exported", state.display()));
     let (store, _folder) = store_file::open_copy(state)?.ok_or_else(nothing)?;
     let params = ParamFiles::new(state.join("params"));
@@ -84,21 +104,21 @@ fn export(state: &Path, file: &Path) -> Result<RecordCounts, CommandError> {
 fn write_all(
     file: File,
     is_compressed: bool,
-    write: &mut dyn FnMut(&mut dyn Write) -> Result<RecordCounts, StateFileError>,
-) -> Result<RecordCounts, StateFileError> {
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<Exported, StateFileError>,
+) -> Result<Exported, StateFileError> {
     let mut to = BufWriter::new(&file);
-    let counts = if is_compressed {
+    let written = if is_compressed {
         let mut packed = GzEncoder::new(&mut to, Compression::default());
-        let counts = write(&mut packed)?;
+        let written = write(&mut packed)?;
         packed.finish()?;
-        counts
+        written
     } else {
         write(&mut to)?
     };
     to.flush()?;
     drop(to);
     file.sync_all()?;
-    Ok(counts)
+    Ok(written)
 }
 
 fn open(file: &Path) -> Result<Box<dyn BufRead>, CommandError> {

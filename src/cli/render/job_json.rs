@@ -1,4 +1,4 @@
-//! The representation of a job in `--json` and `--csv` (design, section 2).
+//! The representation of a job in `--json` and `--csv`.
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};

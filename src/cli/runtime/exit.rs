@@ -1,4 +1,4 @@
-//! The errors of commands and their exit codes (design, section 2).
+//! The errors of commands and their exit codes.
 
 use crate::config::load::diagnostics::Problems;
 use crate::daemon::DaemonError;

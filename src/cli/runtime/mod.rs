@@ -2,7 +2,7 @@
 //! and to the services. Start reading at `entry.rs`.
 
 pub(crate) mod batch_result;
-pub mod entry;
+pub(crate) mod entry;
 pub(crate) mod exit;
 pub(crate) mod only_paths;
 pub(crate) mod queue_access;

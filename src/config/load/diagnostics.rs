@@ -56,12 +56,6 @@ impl Problem {
         if self.fix.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, self.fix) }
     }
 
-    /// Sets the label at the caret.
-    #[must_use]
-    pub fn label(self, label: impl Into<String>) -> Self {
-        Self { label: label.into(), ..self }
-    }
-
     /// Sets the fix.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {

@@ -1,4 +1,4 @@
-//! One file for each table or group of settings: from TOML values to the checked model.
+//! One file for each table or group of settings: from TOML values to the checked model. Start reading at `sources.rs`.
 
 pub(crate) mod bucket;
 pub(crate) mod budget;
@@ -6,7 +6,7 @@ pub(crate) mod callback;
 pub(crate) mod captions;
 mod certificates;
 pub(crate) mod manifests;
-pub(crate) mod output_files;
+mod output_files;
 pub(crate) mod patterns;
 pub(crate) mod recognisers;
 pub(crate) mod review;

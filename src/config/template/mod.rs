@@ -1,10 +1,10 @@
-//! Request templates: their text, their variables, and the settings that override them.
+//! Request templates: their text, their variables, and the settings that override them. Start reading at `text.rs`.
 
 pub(crate) mod capture;
 pub(crate) mod name_as;
 pub(crate) mod overlay;
 pub(crate) mod parameters;
-pub(crate) mod player;
+mod player;
 pub(crate) mod read_scope;
 pub(crate) mod sidecar;
 pub(crate) mod text;

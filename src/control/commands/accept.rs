@@ -13,15 +13,21 @@ use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
 use crate::domain::stage::{JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
-use crate::output::accepted::{AcceptedTexts, Applied, KeptText, LONGEST_TEXT, Unusable, apply, empty_answer};
+use crate::output::accepted::{
+    AcceptedTexts, Applied, FileContent, KeptText, LONGEST_TEXT, Unusable, apply, empty_answer,
+};
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::in_flight::WriteGuard;
 use crate::pipeline::stages::write::rerender::{has_same_outputs, is_translation_of, path_of};
+use crate::source::filter::existing_subtitles::named_language;
 use crate::source::metadata::file_look::open;
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Accepts a file, or takes its acceptance back.
@@ -35,14 +41,14 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     if query.undo {
         return take_back(handler, target).await;
     }
-    let text = read_text(&target).await?;
-    let hash = Hash::of(text.as_bytes());
+    let (content, hash) = read_file(&target).await?;
     check_language(handler, &target).await?;
     let result = result_instead(handler, &target).await?;
-    let note = check(handler, &target.job, &target, &text).await?;
+    let note = check(handler, &target.job, &target, &content.text).await?;
     let former = former_note(&target).await;
+    let encoding = content.encoding.map(|encoding| format!("it is not UTF-8, and was read as {encoding}"));
     let accepted = accepted(handler, query, &target, hash, result.as_ref());
-    keep(handler, &target.job, &accepted, text).await?;
+    keep(handler, &target, &accepted, content).await?;
     crash_points::point(Point::AcceptedKept);
     let change = Box::new(OutputChange::accepting(&target.job, accepted));
     let is_instead_of_purchase = result.is_some() && !target.job.is_accepted_only();
@@ -52,7 +58,7 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     }
     tracing::info!(job = %job.id, path = %job.key.path, file = %target.output.name, by = %query.by, "a person accepted a file as the text of a job");
     handler.wake_engines();
-    let notes: Vec<String> = note.into_iter().chain(former).collect();
+    let notes: Vec<String> = encoding.into_iter().chain(note).chain(former).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(AcceptedAnswer { job, is_instead_of_purchase, note })
 }
@@ -82,7 +88,8 @@ async fn former_note(target: &Target) -> Option<String> {
     path.await.map(|path| format!("{}, which was accepted before, stays as it is and counts as edited", path.display()))
 }
 
-async fn read_text(target: &Target) -> Result<String, CommandRefusal> {
+/// Returns what the file contains, and the hash of its bytes.
+async fn read_file(target: &Target) -> Result<(FileContent, Hash), CommandRefusal> {
     let (path, shown) = (target.file.clone(), target.file.full());
     let refusal = |words: String| CommandRefusal::Usage(format!("{} {words}", shown.display()));
     let read = blocking(move || {
@@ -94,7 +101,9 @@ async fn read_text(target: &Target) -> Result<String, CommandRefusal> {
     if bytes.len() as u64 > LONGEST_TEXT {
         return Err(refusal("is too long for a transcript".to_owned()));
     }
-    String::from_utf8(bytes).map_err(|_| refusal(format!("{}; save it as UTF-8", Unusable::NotText)))
+    let hash = Hash::of(&bytes);
+    let content = FileContent::of(bytes, target.format).map_err(|why: Unusable| refusal(why.to_string()))?;
+    Ok((content, hash))
 }
 
 /// Returns the result that the text stands for, if the recording was not transcribed.
@@ -165,9 +174,8 @@ async fn check(
 fn describe(applied: &Applied, is_heard: bool) -> Option<String> {
     let Applied { words, recognised, unread, .. } = applied;
     let without = words - recognised;
-    let untimed = (is_heard && without > 0).then(|| {
-        format!("{without} of {words} words were not recognised: their times are between those of their neighbours")
-    });
+    let untimed = (is_heard && without > 0)
+        .then(|| format!("{without} of {words} words were not recognised: their times are estimated"));
     let unread = unread.map(|(line, lines)| {
         format!("{lines} of its lines cannot be read as captions, the first is line {line}: other outputs lack them")
     });
@@ -212,23 +220,34 @@ fn accepted(
 
 async fn keep(
     handler: &CommandHandler,
-    job: &Job,
+    target: &Target,
     accepted: &AcceptedText,
-    text: String,
+    content: FileContent,
 ) -> Result<(), CommandRefusal> {
+    let job = &target.job;
     let kept = KeptText {
         format: accepted.format,
         at: accepted.at,
         by: accepted.by.clone(),
         source: job.key.source.to_string(),
         path: job.key.path.lossy().into_owned(),
-        text,
+        text: content.text,
+        original: content.original,
+        language: language_of(target),
     };
     let (texts, key) = (texts(handler), job.key.clone());
     let saved = blocking(move || texts.save(&key, &kept)).await;
     saved.map_err(|error| {
         CommandRefusal::Declined(format!("cannot keep the text in the state directory: {error}; nothing was accepted"))
     })
+}
+
+/// Returns the language that the file's name says after that of its recording.
+fn language_of(target: &Target) -> Option<String> {
+    let name = target.output.name.as_bytes();
+    let stem = &name[..name.len().checked_sub(target.format.ext().len() + 1)?];
+    let recording = Path::new(OsStr::from_bytes(target.job.key.path.as_bytes())).file_name()?;
+    named_language(stem, recording)
 }
 
 fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {

@@ -1,4 +1,4 @@
-//! One file for each request: what it changes in the queue, or reads from it.
+//! One file for each request: what it changes in the queue, or reads from it. Start reading at `steer.rs`.
 
 pub(crate) mod accept;
 mod accept_target;

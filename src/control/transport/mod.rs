@@ -1,4 +1,5 @@
-//! How requests get to the queue: the protocol, the daemon's socket, its client and its server, and the handler.
+//! How requests get to the queue: the protocol, the daemon's socket, its client and its server, and the handler. Start
+//! reading at `handler.rs`.
 
 pub(crate) mod client;
 pub(crate) mod handler;

@@ -1,4 +1,4 @@
-//! Parsers for manifests: encodings, tables, JSON, columns and cells.
+//! Parsers for manifests: encodings, tables, JSON, columns and cells. Start reading at `find.rs`.
 
 pub(crate) mod cells;
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! The manifests of a source: finds them, makes jobs of their rows, and writes receipts.
+//! The manifests of a source: finds them, makes jobs of their rows, and writes receipts. Start reading at `pass.rs`.
 
 use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};

@@ -1,5 +1,6 @@
 //! Parsers for the containers of recordings: one iterator for each format, over anything that can be read at an offset.
-//! `header` checks declared lengths with them, and `length` determines how long a recording is.
+//! `declared_length` checks declared lengths with them, and `length` determines how long a recording is. Start reading at
+//! `riff.rs`.
 //!
 //! The files may be damaged or hostile: every parser reads a bounded number of bytes, always ends, and never accepts a
 //! length for which there is no room.

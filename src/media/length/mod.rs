@@ -1,5 +1,5 @@
 //! Determines how much audio a file contains from its header alone, with a few small reads however long the file is. If
-//! a header does not state the length for certain, the caller has to probe the file.
+//! a header does not state the length for certain, the caller has to probe the file. Start reading at [`length`].
 
 pub(crate) mod cache;
 mod matroska;

@@ -36,12 +36,12 @@ pub fn read_lines(text: &str) -> Vec<TextLine> {
 }
 
 /// A recognised word with what is known of its utterance.
-struct Heard<'a> {
-    key: String,
-    start: f64,
-    end: f64,
+pub(super) struct HeardWord<'a> {
+    pub(super) key: String,
+    pub(super) start: f64,
+    pub(super) end: f64,
     confidence: f64,
-    utterance: &'a Utterance,
+    pub(super) utterance: &'a Utterance,
 }
 
 /// Aligns a text with the recognised words: equal words, in the same order, get their times; runs of others share the
@@ -52,13 +52,13 @@ pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
     let new: Vec<String> = words.iter().map(|word| key(word)).collect();
     let old: Vec<&str> = heard.iter().map(|word| word.key.as_str()).collect();
     let new: Vec<&str> = new.iter().map(String::as_str).collect();
-    let mut timed: Vec<Timed> = Vec::with_capacity(words.len());
+    let mut timed: Vec<TimedWord> = Vec::with_capacity(words.len());
     let mut recognised = 0;
     for run in runs(&old, &new) {
         match run {
             Run::Equal { old, .. } => {
                 recognised += old.len();
-                timed.extend(heard[old].iter().map(Timed::of));
+                timed.extend(heard[old].iter().map(TimedWord::of));
             }
             Run::Other { old, new } => spread(&mut timed, &words[new], &heard, old),
         }
@@ -68,29 +68,29 @@ pub fn align(lines: &[TextLine], heard: &Transcript) -> Aligned {
 }
 
 /// A word of the text with its time.
-struct Timed<'a> {
-    start: f64,
-    end: f64,
-    confidence: f64,
-    utterance: Option<&'a Utterance>,
+pub(super) struct TimedWord<'a> {
+    pub(super) start: f64,
+    pub(super) end: f64,
+    pub(super) confidence: f64,
+    pub(super) utterance: Option<&'a Utterance>,
 }
 
-impl<'a> Timed<'a> {
-    fn of(heard: &Heard<'a>) -> Self {
-        let Heard { start, end, confidence, utterance, .. } = *heard;
+impl<'a> TimedWord<'a> {
+    pub(super) fn of(heard: &HeardWord<'a>) -> Self {
+        let HeardWord { start, end, confidence, utterance, .. } = *heard;
         Self { start, end, confidence, utterance: Some(utterance) }
     }
 }
 
 /// Returns the recognised words in order of time. An utterance without words is divided by the lengths of those in its
 /// text.
-fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
-    let mut words: Vec<Heard<'_>> = Vec::new();
+pub(super) fn heard_words(transcript: &Transcript) -> Vec<HeardWord<'_>> {
+    let mut words: Vec<HeardWord<'_>> = Vec::new();
     for utterance in &transcript.utterances {
         if utterance.words.is_empty() {
             let parts: Vec<&str> = utterance.text.split_whitespace().collect();
             let times = shares(&parts, utterance.start, utterance.end);
-            words.extend(parts.iter().zip(times).map(|(part, (start, end))| Heard {
+            words.extend(parts.iter().zip(times).map(|(part, (start, end))| HeardWord {
                 key: key(part),
                 start,
                 end,
@@ -100,7 +100,7 @@ fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
         }
         for word in &utterance.words {
             let Word { text, start, end, confidence } = word;
-            words.push(Heard { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
+            words.push(HeardWord { key: key(text), start: *start, end: *end, confidence: *confidence, utterance });
         }
     }
     words.retain(|word| word.start.is_finite() && word.end.is_finite());
@@ -109,13 +109,13 @@ fn heard_words(transcript: &Transcript) -> Vec<Heard<'_>> {
 }
 
 /// Returns the word without case and punctuation; as it is, if nothing else is in it.
-fn key(word: &str) -> String {
+pub(super) fn key(word: &str) -> String {
     let letters: String = word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { word.trim().to_owned() } else { letters }
 }
 
 /// Gives words the time of the recognised words `range` that they stand for, or the silence there.
-fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[Heard<'a>], range: std::ops::Range<usize>) {
+fn spread<'a>(timed: &mut Vec<TimedWord<'a>>, words: &[&str], heard: &[HeardWord<'a>], range: std::ops::Range<usize>) {
     let before = range.start.checked_sub(1).map(|last| &heard[last]);
     let after = heard.get(range.end);
     let inside = &heard[range];
@@ -124,7 +124,7 @@ fn spread<'a>(timed: &mut Vec<Timed<'a>>, words: &[&str], heard: &[Heard<'a>], r
     let end = inside.last().map(|word| word.end).or(after.map(|word| word.start)).unwrap_or(start);
     let utterance = inside.first().or(before).or(after).map(|word| word.utterance);
     let times = shares(words, start, end);
-    timed.extend(times.into_iter().map(|(start, end)| Timed { start, end, confidence: 1.0, utterance }));
+    timed.extend(times.into_iter().map(|(start, end)| TimedWord { start, end, confidence: 1.0, utterance }));
 }
 
 /// Divides a time among words by their lengths.
@@ -141,7 +141,8 @@ pub(super) fn shares(words: &[&str], start: f64, end: f64) -> Vec<(f64, f64)> {
     sums.collect()
 }
 
-fn forward(timed: &mut [Timed<'_>]) {
+/// Moves what begins before the word before it.
+pub(super) fn forward(timed: &mut [TimedWord<'_>]) {
     let mut last = 0.0_f64;
     for word in timed {
         word.start = word.start.max(last);
@@ -150,13 +151,13 @@ fn forward(timed: &mut [Timed<'_>]) {
     }
 }
 
-fn utterances(lines: &[TextLine], timed: Vec<Timed<'_>>) -> Vec<Utterance> {
+fn utterances(lines: &[TextLine], timed: Vec<TimedWord<'_>>) -> Vec<Utterance> {
     let mut timed = timed.into_iter();
     let utterance = |line: &TextLine| {
-        let times: Vec<Timed<'_>> = timed.by_ref().take(line.words.len()).collect();
+        let times: Vec<TimedWord<'_>> = timed.by_ref().take(line.words.len()).collect();
         let heard = times.iter().find_map(|word| word.utterance);
         let words = line.words.iter().zip(&times).map(|(text, time)| {
-            let Timed { start, end, confidence, .. } = *time;
+            let TimedWord { start, end, confidence, .. } = *time;
             Word { text: format!(" {text}"), start, end, confidence }
         });
         let mean = times.iter().map(|word| word.confidence).sum::<f64>() / times.len().max(1) as f64;

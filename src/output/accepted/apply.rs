@@ -1,6 +1,7 @@
 //! Puts an accepted text into a result, in place of what was recognised; all else in the result stays as it is. Pure.
 
 use super::align::{TextLine, align, read_lines, shares};
+use super::align_cues::{AlignedCues, align_cues};
 use super::cues::{ReadCues, caption_format, read_cues};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
@@ -19,7 +20,7 @@ pub enum Unusable {
     NoCues,
     #[error("is not the JSON of a transcription: {0}")]
     NoResult(String),
-    #[error("is not text in UTF-8")]
+    #[error("is not text in UTF-8, UTF-16 or Windows-1252; save it as UTF-8")]
     NotText,
     #[error("is a {0}, and scribed accepts txt, srt, vtt, ass, ttml and json")]
     Format(&'static str),
@@ -78,15 +79,29 @@ fn untimed(lines: &[TextLine], languages: &[String]) -> String {
 }
 
 fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {
-    let ReadCues { cues, unread } = read;
+    let ReadCues { mut cues, unread } = read;
     if cues.is_empty() {
         return Err(Unusable::NoCues);
     }
-    let language = heard.languages.first().cloned().unwrap_or_default();
+    let AlignedCues { utterances, speakers, words, recognised } = match heard.utterances.is_empty() {
+        true => as_utterances(&cues, &heard.languages),
+        false => align_cues(&cues, heard),
+    };
+    // SubRip names no speakers; where captions name some, those without one are nobody's.
+    if cues.iter().all(|cue| cue.speaker.is_none()) {
+        cues.iter_mut().zip(speakers).for_each(|(cue, speaker)| cue.speaker = speaker);
+    }
+    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
+    Ok(Applied { raw, words, recognised, unread })
+}
+
+/// Makes an utterance of each caption, where nothing was recognised.
+fn as_utterances(cues: &[Cue], languages: &[String]) -> AlignedCues {
+    let language = languages.first().cloned().unwrap_or_default();
     let utterances: Vec<Utterance> = cues.iter().map(|cue| utterance(cue, &language)).collect();
     let words = utterances.iter().map(|utterance| utterance.words.len()).sum();
-    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
-    Ok(Applied { raw, words, recognised: words, unread })
+    let speakers = cues.iter().map(|cue| cue.speaker).collect();
+    AlignedCues { utterances, speakers, words, recognised: words }
 }
 
 /// Returns the answer of a service, for a text that stands for a purchase.
@@ -223,7 +238,11 @@ mod tests {
             (said.transcript().text(), said.transcript().utterances[0].start),
             ("put right by hand".into(), 1.0)
         );
-        let cues = |text: &str, format| read_cues(text, caption_format(format).unwrap()).cues;
+        assert_eq!(said.transcript().utterances[0].speaker, Some(1), "who was heard then");
+        let cues = |text: &str, format| {
+            let cues = read_cues(text, caption_format(format).unwrap()).cues;
+            cues.into_iter().map(|cue| Cue { speaker: None, ..cue }).collect::<Vec<_>>()
+        };
         let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
         assert_eq!(subtitles, vec![cues(file, Format::Srt); 2]);
     }

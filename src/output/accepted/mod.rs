@@ -1,12 +1,15 @@
 //! Texts that people accepted in place of what was recognised: kept in the state directory, and put into results. A text
-//! is never changed: another one of the same job has a file of its own.
+//! is never changed: another one of the same job has a file of its own. Start reading at `apply.rs`.
 
 mod align;
+mod align_cues;
 mod apply;
 mod cues;
+mod file_content;
 mod matching;
 
 pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
+pub use file_content::FileContent;
 
 use crate::domain::format::Format;
 use crate::domain::job::JobKey;
@@ -15,6 +18,7 @@ use crate::domain::output_text::AcceptedText;
 use crate::durable_file::{self, Durability};
 use crate::permission_errors::{describe_error, explain_state_at};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -39,8 +43,24 @@ pub struct KeptText {
     pub source: String,
     /// The recording's path below the source; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// The accepted file, unchanged.
+    /// The text of the accepted file; the file unchanged, if it is UTF-8.
     pub text: String,
+    /// The accepted file in base64, unchanged, if it is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<String>,
+    /// The language that the name of the file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+}
+
+impl KeptText {
+    /// Returns the accepted file, unchanged.
+    pub fn file_bytes(&self) -> Cow<'_, [u8]> {
+        match &self.original {
+            Some(original) => Cow::Owned(file_content::original_bytes(original)),
+            None => Cow::Borrowed(self.text.as_bytes()),
+        }
+    }
 }
 
 /// Why an accepted text cannot be read.
@@ -62,7 +82,7 @@ impl AcceptedTexts {
     /// # Errors
     /// An error of the file system.
     pub fn save(&self, job: &JobKey, text: &KeptText) -> io::Result<()> {
-        let file = self.file(job, &Hash::of(text.text.as_bytes()));
+        let file = self.file(job, &Hash::of(&text.file_bytes()));
         let write = || {
             let folder = durable_file::folder_of(&file)?;
             fs::create_dir_all(folder)?;
@@ -81,7 +101,7 @@ impl AcceptedTexts {
         let file = self.file(job, &accepted.hash);
         let read = || {
             let text: KeptText = serde_json::from_slice(&fs::read(&file)?)?;
-            match Hash::of(text.text.as_bytes()) == accepted.hash {
+            match Hash::of(&text.file_bytes()) == accepted.hash {
                 true => Ok(text),
                 false => Err(io::Error::new(io::ErrorKind::InvalidData, "it has another text than was accepted")),
             }
@@ -138,6 +158,8 @@ mod tests {
             source: "s".to_owned(),
             path: "talk.wav".to_owned(),
             text: "one two\n".to_owned(),
+            original: None,
+            language: Some("en".to_owned()),
         };
         texts.save(&key, &text).unwrap();
         assert_eq!(texts.open(&key, &accepted).unwrap(), text);

@@ -3,7 +3,7 @@
 use super::Finished;
 use super::chapters::{TimedChapter, timed_chapters};
 use super::lines::{plain_line, plain_lines, speaker_name, start_of};
-use super::provenance::{DISCLAIMER, statements};
+use super::provenance::statements;
 use crate::domain::transcript::Utterance;
 
 /// A document: all texts are single lines of plain text, not escaped for any format.
@@ -50,7 +50,7 @@ fn facts(result: &Finished) -> Vec<(&'static str, String)> {
         ("Service", plain_line(&made_by.service)),
         ("Transcription", plain_line(&made_by.transcription_id)),
         ("Created", plain_line(&made_by.created)),
-        ("Status", DISCLAIMER.to_owned()),
+        ("Status", result.production.author.describe()),
     ];
     let mut facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     facts.extend(statements(result).into_iter().filter_map(|statement| {

@@ -1,5 +1,6 @@
 //! Whatever a result says, every output is valid, and nothing of it is executed or taken for markup.
 
+use super::provenance::DISCLAIMER;
 use super::*;
 use crate::domain::enrichments::{Chapter, NamedEntity, PromptAnswer, SentenceSentiment, TimedSentence};
 use crate::domain::transcript::{Utterance, Word};
@@ -124,12 +125,13 @@ fn input(utterances: Vec<Utterance>, enrichments: ReadEnrichments, odd: &str) ->
         content_hash: String::new(),
         created: odd.into(),
         review: None,
-        transcript: Some(DISCLAIMER),
+        transcript: Some(DISCLAIMER.to_owned()),
     };
     let production = Production {
         params: serde_json::json!({ odd: odd, "model": odd }),
         completed: None,
         media: Some(format!("{odd}.mp4").into_bytes()),
+        author: Author::Service,
     };
     Input { transcript: Transcript { languages: vec!["en".into()], utterances }, enrichments, made_by, production }
 }

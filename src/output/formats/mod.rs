@@ -13,6 +13,7 @@ mod json;
 mod lines;
 mod markdown;
 mod provenance;
+mod sent_captions;
 mod subtitles;
 mod table_rows;
 mod tables;
@@ -20,7 +21,7 @@ mod tables;
 mod tests;
 mod txt;
 
-pub use provenance::{DISCLAIMER, Production, Provenance};
+pub use provenance::{Author, Production, Provenance};
 
 use crate::captions::{self, Layout};
 use crate::domain::format::{Content, Format};

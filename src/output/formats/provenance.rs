@@ -3,6 +3,9 @@
 use super::Finished;
 use super::json::{as_json, json};
 use super::lines::{one_line, plain_line};
+use crate::domain::names::Timestamp;
+use crate::domain::zone::Zone;
+use crate::wire::timestamps;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -31,9 +34,9 @@ pub struct Provenance {
     /// `None` if it was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<Value>,
-    /// [`DISCLAIMER`], if the source wants that in its outputs.
+    /// What [`Author::describe`] says, if the source wants that in its outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transcript: Option<&'static str>,
+    pub transcript: Option<String>,
 }
 
 /// Describes the origin for people who find the file alone. The path is left out because subtitles are published.
@@ -65,10 +68,10 @@ const MAX_PARAMETERS: usize = 500;
 /// Says how an output was made; nothing if the source does not want that in its outputs.
 pub(super) fn statements(result: &Finished) -> Vec<Statement> {
     let (made_by, production) = (result.made_by, result.production);
-    let Some(disclaimer) = made_by.transcript else { return Vec::new() };
+    let Some(status) = made_by.transcript.as_deref() else { return Vec::new() };
     let model = production.params.get("model").and_then(Value::as_str).unwrap_or_default();
     let all = [
-        ("status", disclaimer, false),
+        ("status", status, false),
         ("made by", &made_by.program, true),
         ("service", &made_by.service, true),
         ("model", model, false),
@@ -127,6 +130,37 @@ pub struct Production {
     pub completed: Option<String>,
     /// The recording's path as seen from its outputs, as bytes: usually its file name. `None` if it has none.
     pub media: Option<Vec<u8>>,
+    pub author: Author,
+}
+
+/// Whose words a transcript has, as its reader has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Author {
+    #[default]
+    Service,
+    /// A person corrected what the service recognised, and accepted it then.
+    Corrector(Timestamp),
+    /// The service recognised nothing, or was not asked; a person accepted the text then.
+    Person(Timestamp),
+}
+
+impl Author {
+    /// Says it in words, with the date in UTC: the outputs are the same wherever they are rendered.
+    pub fn describe(self) -> String {
+        let date = |at: Timestamp| Zone::UTC.date(at);
+        match self {
+            Self::Service => DISCLAIMER.to_owned(),
+            Self::Corrector(at) => format!("machine-generated, corrected by a person and accepted on {}", date(at)),
+            Self::Person(at) => format!("written by a person and accepted on {}", date(at)),
+        }
+    }
+
+    fn accepted(self) -> Option<String> {
+        match self {
+            Self::Service => None,
+            Self::Corrector(at) | Self::Person(at) => Some(timestamps::format(at)),
+        }
+    }
 }
 
 impl Production {
@@ -138,8 +172,8 @@ impl Production {
     }
 }
 
-/// What the reader of a transcript has to know about it.
-pub const DISCLAIMER: &str = "machine-generated, not reviewed";
+/// What the reader of a transcript has to know about it if nobody accepted it.
+pub(super) const DISCLAIMER: &str = "machine-generated, not reviewed";
 
 /// Parameters that say nothing about how a transcription was made, and may hold addresses, keys or a person's data.
 const LEFT_OUT: [&str; 5] = ["audio_url", "callback", "callback_config", "callback_url", "custom_metadata"];
@@ -147,7 +181,10 @@ const LEFT_OUT: [&str; 5] = ["audio_url", "callback", "callback_config", "callba
 /// The content of `provenance.json`, in this order.
 #[derive(Serialize)]
 struct Origin<'a> {
-    transcript: &'static str,
+    transcript: String,
+    /// When a person accepted the text (ISO 8601).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<String>,
     service: &'a str,
     /// Null where the request did not name one.
     model: Option<&'a Value>,
@@ -172,7 +209,8 @@ pub(super) fn provenance_json(result: &Finished) -> String {
     let parameters = parameters(&production.params);
     let translations = result.enrichments.translations.iter().filter_map(|one| one.language.as_deref());
     let origin = Origin {
-        transcript: DISCLAIMER,
+        transcript: production.author.describe(),
+        accepted: production.author.accepted(),
         service: &made_by.service,
         model: production.params.get("model"),
         parameters,

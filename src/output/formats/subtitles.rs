@@ -2,6 +2,7 @@
 
 use super::Finished;
 use super::provenance::note;
+use super::sent_captions::{SentCaptions, read_sent};
 use crate::captions::{self, Cue};
 use crate::domain::format::Format;
 
@@ -12,7 +13,8 @@ pub(super) fn cues(result: &Finished) -> Vec<Cue> {
 
 pub(super) fn srt(result: &Finished) -> String {
     match sent(result, Format::Srt) {
-        Some(file) => file.lines().map(|line| comma_in_times(line) + "\n").collect(),
+        Some(SentCaptions::Whole(file)) => file.lines().map(|line| comma_in_times(line) + "\n").collect(),
+        Some(SentCaptions::Cues(cues)) => captions::srt(&cues),
         None => captions::srt(&cues(result)),
     }
 }
@@ -20,19 +22,16 @@ pub(super) fn srt(result: &Finished) -> String {
 pub(super) fn vtt(result: &Finished) -> String {
     let note = note(result);
     match sent(result, Format::Vtt) {
-        Some(file) => with_note(&file, &note),
+        Some(SentCaptions::Whole(file)) => with_note(&file, &note),
+        Some(SentCaptions::Cues(cues)) => captions::vtt(&cues, Some(&note)),
         None => captions::vtt(&cues(result), Some(&note)),
     }
 }
 
-/// Returns the subtitles that the service sent, with LF line ends and one at the end; `None` if it sent none or a file
-/// without cues.
-pub(super) fn sent(result: &Finished, format: Format) -> Option<String> {
+/// Returns the subtitles that the service sent, as far as they are written; `None` if scribed lays out its own.
+pub(super) fn sent(result: &Finished, format: Format) -> Option<SentCaptions> {
     let (_, file) = result.subtitles.iter().find(|(kind, _)| *kind == format)?;
-    let file = file.replace("\r\n", "\n").replace('\r', "\n");
-    let file = file.trim_start_matches(['\u{feff}', '\n']).trim_end_matches('\n');
-    let shows_something = file.contains("-->");
-    shows_something.then(|| format!("{file}\n"))
+    read_sent(file, format, !result.transcript.utterances.is_empty())
 }
 
 /// Writes the comma, SubRip's decimal mark, where a service wrote a point. Changes only a line of two times, and there

@@ -1,7 +1,7 @@
 //! Tests of the formats.
 
 use super::json::json;
-use super::provenance::own_note;
+use super::provenance::{DISCLAIMER, own_note};
 use super::subtitles::with_note;
 use super::txt::txt;
 use super::*;
@@ -74,6 +74,7 @@ fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Form
             params: serde_json::json!({ "model": "base", "diarization": true, "callback_url": "https://h.example/secret" }),
             completed: Some("2023-12-18T14:19:00.000Z".into()),
             media: Some(b"talk.wav".to_vec()),
+            author: Author::Service,
         },
         layout: Layout::default(),
         language: Some("en"),
@@ -210,11 +211,13 @@ fn the_services_own_subtitles_are_kept() {
 }
 
 #[test]
-fn only_the_form_of_sent_subtitles_is_mended() {
-    let odd = "\u{feff}1\r\n00:00:01.500 --> 00:00:02.000 X1:5.0\r\nat 1.5 --> 2.5\r\n\r\n\r\n";
-    let sent = [(Format::Srt, odd.to_owned())];
-    let expected = "1\n00:00:01,500 --> 00:00:02,000 X1:5.0\nat 1.5 --> 2.5\n";
-    assert_eq!(rendered(Format::Srt, CAPTURED, &sent), expected);
+fn of_sent_subtitles_only_the_form_is_corrected_and_what_players_would_misread() {
+    let of = |text: &str| {
+        let odd = format!("\u{feff}1\r\n00:00:01.500 --> 00:00:02.000 X1:5.0\r\n{text}\r\n\r\n\r\n");
+        rendered(Format::Srt, CAPTURED, &[(Format::Srt, odd)])
+    };
+    assert_eq!(of("at 1.5 or 2.5"), "1\n00:00:01,500 --> 00:00:02,000 X1:5.0\nat 1.5 or 2.5\n");
+    assert_eq!(of("at 1.5 --> 2.5"), "1\n00:00:01,500 --> 00:00:02,000\nat 1.5 → 2.5\n");
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn each_format_says_how_it_was_made_where_it_has_a_place_for_that() {
     let mut answer: Value = serde_json::from_str(CAPTURED).unwrap();
     answer["result"]["chapterization"] = chapters;
     let answer = answer.to_string();
-    let told = Provenance { transcript: Some(DISCLAIMER), ..made_by() };
+    let told = Provenance { transcript: Some(DISCLAIMER.to_owned()), ..made_by() };
     let vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\nx\n".to_owned();
     for (format, sent) in [
         (Format::Vtt, vec![]),

@@ -1,6 +1,7 @@
 //! No paid result is lost to a detail of it, and nothing in a result breaks an output.
 
 use super::*;
+use crate::output::formats::Author;
 use crate::output::time_offset::shift_to_recording;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,6 +92,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
             params: record.request_params.unwrap_or_default(),
             completed: record.completed_at,
             media: Some(b"talk.wav".to_vec()),
+            author: Author::Service,
         },
     })
 }

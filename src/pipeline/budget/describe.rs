@@ -7,7 +7,7 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::zone::Zone;
 use crate::pipeline::budget::BudgetGate;
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Budgets, StoreError};
 
 impl BudgetGate {
     pub(super) fn describe(&self, over: &BudgetExceeded) -> String {
@@ -31,7 +31,7 @@ impl BudgetGate {
     ///
     /// # Errors
     /// An error of the store.
-    pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+    pub async fn told(&self, store: &dyn Budgets, job: Job, now: Timestamp) -> Result<Job, StoreError> {
         if job.stage.kind() != StageKind::Probed {
             return Ok(job);
         }
@@ -49,7 +49,7 @@ impl BudgetGate {
 
     async fn with_current_amounts(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         job: Job,
         fault: Fault,
         now: Timestamp,

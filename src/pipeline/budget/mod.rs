@@ -1,19 +1,19 @@
 //! Limits what may be bought: budgets, the recordings of a plan, the limits of a pass, and bills above what was
 //! reserved. The store keeps the sums and checks the limits. `reserve.rs` reserves before the upload and once more right
 //! before the create; `release.rs` wakes jobs that fit when a reservation was released; `bills.rs` logs what services
-//! bill beyond that; `deferral.rs` remembers the jobs that were refused.
+//! bill beyond that; `deferral.rs` remembers the jobs that were refused. Start reading at `reserve.rs`.
 
 mod bills;
 mod deferral;
 mod describe;
 pub(crate) mod pass_limits;
 pub(crate) mod plan_allowlist;
-mod release;
 mod reserve;
+mod wake_deferred;
 
 pub use bills::Excess;
+pub use deferral::Deferral;
 pub(crate) use deferral::ENOUGH;
-pub use deferral::{Deferral, ExhaustedBudgets};
 pub use describe::hours;
 
 use crate::domain::budget::{Budget, BudgetLimit, Period};
@@ -102,11 +102,6 @@ impl BudgetGate {
     /// Whether jobs waited for others since the last call.
     pub fn take_waiting(&self) -> bool {
         self.awaited.swap(false, Ordering::Relaxed)
-    }
-
-    /// The time zone of the budgets' days and months.
-    pub fn zone(&self) -> Zone {
-        self.zone
     }
 
     /// Restricts purchases to these recordings. Only the first call counts.

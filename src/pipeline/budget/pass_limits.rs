@@ -121,11 +121,6 @@ impl PassLimits {
         self.purchases()?.1.held.pop_front()
     }
 
-    /// Whether a job is held back because the limit of purchases is used up.
-    pub fn holds(&self, job: &Job) -> bool {
-        self.purchases().is_some_and(|(_, purchases)| purchases.held.iter().any(|lease| lease.job == job.id))
-    }
-
     /// Returns the limit of purchases, how many were made, and which jobs are held back.
     pub fn purchases_made(&self) -> Option<(usize, usize, BTreeSet<JobId>)> {
         let (limit, purchases) = self.purchases()?;
@@ -174,7 +169,7 @@ mod tests {
         assert!(limits.admits(&job(1, "a")) && limits.admits(&job(1, "a")));
         assert!(!limits.admits(&job(2, "b")));
         limits.hold_back([lease(2)]);
-        assert!(limits.holds(&job(2, "b")) && limits.note_commit(&job(1, "a")).is_none());
+        assert!(limits.purchases_made().unwrap().2.contains(&JobId(2)) && limits.note_commit(&job(1, "a")).is_none());
         let refused = Fault::new(FaultKind::Budget, "words", Timestamp(0));
         assert_eq!(
             limits.note_commit(&job(1, "a").deferred(None, Some(refused))).map(|lease| lease.job),

@@ -52,14 +52,6 @@ impl PlanAllowlist {
         self.lists.iter().map(|(source, _)| source).collect()
     }
 
-    pub fn len(&self) -> usize {
-        self.files.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     /// Whether the list has a file, in whatever state.
     pub fn names(&self, key: &JobKey) -> bool {
         self.files.contains_key(&key.tag().0)

@@ -13,7 +13,7 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::remote_audio::announced_length;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::{Lease, Store, StoreError};
+use crate::store::contract::{Budgets, Lease, StoreError};
 use std::time::Duration;
 
 /// Longest time for measuring a file. A file that takes longer counts as one of unknown length, which the answer to
@@ -28,7 +28,7 @@ impl BudgetGate {
     /// An error of the store, as a fault.
     pub async fn reserve_for_upload(
         &self,
-        context: (&dyn Store, &dyn Clock),
+        context: (&dyn Budgets, &dyn Clock),
         mount: &Mount,
         lease: &Lease,
         (job, pick): (&Job, Option<&TrackSelection>),
@@ -62,7 +62,7 @@ impl BudgetGate {
     /// An error of the store.
     pub async fn reserve_for_create(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         mount: &Mount,
         lease: &Lease,
         job: &Job,
@@ -83,7 +83,7 @@ impl BudgetGate {
 
     async fn reserve(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         lease: &Lease,
         job: &Job,
         charge: Charge,
@@ -97,7 +97,7 @@ impl BudgetGate {
 
     async fn anything_left(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         lease: &Lease,
         job: &Job,
         now: Timestamp,

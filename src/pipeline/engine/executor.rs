@@ -216,9 +216,9 @@ impl Engine {
         lease: &Lease,
         of: (&Job, Option<&TrackSelection>),
     ) -> Result<Option<Deferral>, Fault> {
-        let context = (&*parts.store, &*parts.clock);
-        let reserved = match parts.writing.folders.check_writable(context.0, context.1, mount, of.0).await {
-            Ok(None) => parts.budget_gate.reserve_for_upload(context, mount, lease, of, self.service()).await,
+        let (store, clock) = (&*parts.store, &*parts.clock);
+        let reserved = match parts.writing.folders.check_writable(store, clock, mount, of.0).await {
+            Ok(None) => parts.budget_gate.reserve_for_upload((store, clock), mount, lease, of, self.service()).await,
             not_writable => not_writable,
         };
         self.wake_next_in_line();

@@ -1,7 +1,7 @@
 //! The engine claims a job, runs its stage and commits the result (`executor.rs`, `commit.rs`). It sleeps until the
 //! next due moment or a nudge (`scheduler.rs`). Each claim has one stage and one commit, except for the stage that
 //! spends money: it commits its intent before. There is one engine for each service, so that an outage of one service
-//! holds up no other (see `engines`).
+//! holds up no other (see `engines`). Start reading at `executor.rs`.
 
 use crate::backpressure::service_gate::{AtOnce, ServiceGate};
 use crate::client::contract::Client;

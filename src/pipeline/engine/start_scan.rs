@@ -1,6 +1,6 @@
 //! Scans a service's list before the first create there: a queue that was restored from an older copy, repaired or
-//! created anew does not know what was bought since. Then looks for the first accepted create in the list: a list
-//! that does not show it cannot prove that another one is absent (design, section 5).
+//! created anew does not know what was bought since. Then looks for the first accepted create in the list: a list that
+//! does not show it cannot prove that another one is absent.
 
 use super::list_view::ListLook;
 use super::scheduler::{Busy, WorkKind};

@@ -1,5 +1,5 @@
 //! Decides when the list is scanned for unknown creates, and commits what the scan shows. Its namesake
-//! `recovery/unknown_create.rs` decides what a scan says of one create (design, section 5).
+//! `recovery/unknown_create.rs` decides what a scan says of one create.
 
 use super::list_view::ListView;
 use super::{Engine, EngineParts, LEASE};

@@ -1,5 +1,4 @@
-//! Decides what a complete scan of a service's list proves about a create that it does not show. Pure (design,
-//! section 5).
+//! Decides what a complete scan of a service's list proves about a create that it does not show. Pure.
 
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::Intent;

@@ -1,6 +1,6 @@
 //! Scans a service's list for records with our tokens. The service may ignore filters, shift records between pages
 //! during the scan, list unreadable records and announce the end wrongly. The result also says what the scan could
-//! not see, so that nobody takes that to be absent (design, section 5).
+//! not see, so that nobody takes that to be absent.
 
 use crate::client::contract::{Client, ListFault, ListItem, ListPage};
 use crate::domain::fault::{Fault, FaultKind};

@@ -2,7 +2,7 @@
 //! when the list is searched.
 //!
 //! A transcription that a read reports as missing was paid for. So its job does not fail before the list was searched
-//! for its token, and it is never bought again without a person's consent (design, section 7).
+//! for its token, and it is never bought again without a person's consent.
 
 use crate::client::contract::ListItem;
 use crate::domain::fault::{Fault, FaultKind};

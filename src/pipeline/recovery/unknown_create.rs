@@ -1,6 +1,5 @@
-//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create (design, section 5,
-//! "Unknown"). Its namesake `engine/unknown_creates.rs` decides when the list is scanned, once for all unknown
-//! creates, and commits the results.
+//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create. Its namesake
+//! `engine/unknown_creates.rs` decides when the list is scanned, once for all unknown creates, and commits the results.
 
 use crate::client::contract::{Identity, ListItem};
 use crate::domain::charge::Sighted;

@@ -1,6 +1,6 @@
 //! The addresses that a service calls when a transcription has ended.
 
-use crate::domain::hint::AddressSeal;
+use crate::domain::callback_seal::AddressSeal;
 use crate::domain::job::Job;
 use crate::wire::params::{CallbackConfig, CallbackMethod};
 use reqwest::Url;

@@ -3,7 +3,7 @@
 
 mod beside;
 mod build;
-pub mod callback_address;
+pub(crate) mod callback_address;
 mod create;
 mod layers;
 mod refresh;

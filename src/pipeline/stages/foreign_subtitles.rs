@@ -17,7 +17,7 @@ use crate::source::filter::own_outputs;
 use crate::source::filter::own_outputs::is_own_subtitle;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
-use crate::store::contract::{Filter, Store, StoreError};
+use crate::store::contract::{Filter, Queries, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -64,7 +64,7 @@ impl ForeignSubtitles {
 /// # Errors
 /// A fault if that cannot be found out.
 pub async fn foreign_subtitles(
-    store: &dyn Store,
+    store: &dyn Queries,
     mount: &Arc<Mount>,
     job: &Job,
     now: Timestamp,
@@ -123,7 +123,7 @@ pub fn contains_subtitles(path: &RootedPath, source: &Source, job: &Job) -> bool
 }
 
 pub async fn exclude_ours(
-    store: &dyn Store,
+    store: &dyn Queries,
     mount: &Mount,
     job: &Job,
     subtitles: Option<FoundSubtitles>,
@@ -160,7 +160,7 @@ pub async fn exclude_ours(
 }
 
 /// Returns those of the files that are no outputs which the queue has.
-async fn without_outputs(store: &dyn Store, job: &Job, files: Vec<RelPath>) -> Result<Vec<RelPath>, StoreError> {
+async fn without_outputs(store: &dyn Queries, job: &Job, files: Vec<RelPath>) -> Result<Vec<RelPath>, StoreError> {
     let mut others = Vec::new();
     for path in files {
         let key = JobKey { path: name_in_queue(job, &path), ..job.key.clone() };
@@ -172,7 +172,7 @@ async fn without_outputs(store: &dyn Store, job: &Job, files: Vec<RelPath>) -> R
 }
 
 /// Returns the contents that other jobs of the source are writing now.
-async fn pending_contents(store: &dyn Store, job: &Job) -> Result<BTreeSet<Hash>, StoreError> {
+async fn pending_contents(store: &dyn Queries, job: &Job) -> Result<BTreeSet<Hash>, StoreError> {
     let mut filter = Filter { stages: vec![StageKind::Fetched], after: None, limit: 256 };
     let mut contents = BTreeSet::new();
     loop {

@@ -8,14 +8,14 @@ use crate::domain::stage::JobEvent;
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::store::contract::{DuplicateCheck, KnownPurchase, Store};
+use crate::store::contract::{DuplicateCheck, KnownPurchase, Purchases};
 
 /// Returns what was bought for this order, if it serves this service.
 ///
 /// # Errors
 /// Errors of the store, as a fault.
 pub async fn known_purchase(
-    store: &dyn Store,
+    store: &dyn Purchases,
     order: &PurchaseKey,
     identity: &Identity,
     now: Timestamp,
@@ -26,7 +26,7 @@ pub async fn known_purchase(
 
 /// Returns the step to the result without a create of the job's own, if there is one.
 pub async fn reuse_purchase(
-    store: &dyn Store,
+    store: &dyn Purchases,
     order: &PurchaseKey,
     job: &Job,
     identity: &Identity,

@@ -1,18 +1,18 @@
 //! One file for each stage of a job, with its helpers beside it. What several stages need has a file of its own. A
-//! stage handler (`run`) returns an outcome; the engine commits it.
+//! stage handler (`run`) returns an outcome; the engine commits it. Start reading at `settle/mod.rs`.
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;
-pub(crate) mod known_purchase;
+mod known_purchase;
 pub(crate) mod outcome;
-pub mod output_folders;
-pub mod poison_guard;
+pub(crate) mod output_folders;
+pub(crate) mod poison_guard;
 pub(crate) mod probe;
 pub(crate) mod remote_audio;
 pub(crate) mod settle;
 pub(crate) mod share_result;
 mod source_changes;
 pub(crate) mod submit;
-pub mod upload;
+pub(crate) mod upload;
 pub(crate) mod wait;
 pub(crate) mod write;

@@ -1,5 +1,5 @@
 //! Uploaded ▷ Submitting ▷ Submitted: the one stage that spends money. The intent is durable before the create is
-//! sent. What became of the create decides where the job rests (design, section 5).
+//! sent. What became of the create decides the next stage. See `docs/explanation/guarantees.md`, "Nothing is paid twice".
 
 use crate::client::contract::{Client, Creation};
 use crate::clock::Clock;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time from the commit of the intent to the create, on a clock that counts suspension. After it, the intent
-/// is written anew (design, section 5).
+/// is recorded again.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// An upload older than this is sent again: the service may have dropped it as unused (the embedded service does so

@@ -153,7 +153,7 @@ const SHORT_BODY: usize = 16 << 10;
 ///
 /// # Errors
 /// 503 if the recogniser lacks something; 400 if there is no recogniser of the name in `model`, or it must not get the
-/// recording; otherwise as [`validate_create::parse_create`].
+/// recording; otherwise as [`validate_create::ReadCreate::into_order`].
 pub async fn parse_body(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<CreateOrder, ServiceError> {
     if body.len() <= SHORT_BODY && service.recognisers.default_one().recogniser.get_if_open().is_some() {
         let read = validate_create::read_create(&body)?;

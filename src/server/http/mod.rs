@@ -1,20 +1,20 @@
 //! The interface over HTTP: routes, keys, bodies, and one file for each group of endpoints. Start reading at `routes.rs`.
 
-pub mod auth;
-pub mod connections;
+pub(crate) mod auth;
+pub(crate) mod connections;
 pub(crate) mod cors;
 pub(crate) mod create;
 pub(crate) mod error;
 mod forwarded;
 pub(crate) mod links;
-pub mod listener;
+pub(crate) mod listener;
 pub(crate) mod lists;
 pub(crate) mod long_answers;
-pub mod multipart;
+pub(crate) mod multipart;
 mod openapi;
 mod parameter_limits;
-pub mod records;
-pub mod request_body;
+pub(crate) mod records;
+pub(crate) mod request_body;
 pub(crate) mod requests_in_progress;
 pub(crate) mod response;
 pub(crate) mod routes;
@@ -22,5 +22,5 @@ pub(crate) mod streamed;
 pub(crate) mod tls;
 pub(crate) mod upload;
 mod v1;
-pub mod validate_create;
+pub(crate) mod validate_create;
 mod write_timeout;

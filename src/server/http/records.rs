@@ -143,9 +143,8 @@ pub fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }
 
-/// Handles `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before the transcription has ended (service notes,
-/// 1). With `?cancel=true`, which is this service's extension, a transcription that has not ended is cancelled and then
-/// deleted.
+/// Handles `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before the transcription has ended. With
+/// `?cancel=true`, which is this service's extension, a transcription that has not ended is cancelled and then deleted.
 pub async fn delete_record(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,

@@ -55,7 +55,7 @@ fn reason(failure: TranscriptionFailure) -> Map<String, Value> {
     Map::from_iter([("error".to_owned(), Value::String(failure.message))])
 }
 
-/// Returns the debug id: `G-` and the first eight characters of the id (service notes, 3).
+/// Returns the debug id: `G-` and the first eight characters of the id.
 pub fn request_id(id: Uuid) -> String {
     let id = id.to_string();
     format!("G-{}", &id[..8])

@@ -4,7 +4,7 @@
 //! Choices where the interface is silent: an unknown path, or a method that a path does not accept, is 404 `Cannot GET
 //! /…` even without a key; a request without a valid key reaches only public endpoints, and nothing of its body is read
 //! before it is refused; another key's records are 404; the success codes are 200 for uploads, reads and lists, 201 for
-//! creates and 202 for deletions (service notes, 1).
+//! creates and 202 for deletions.
 
 use crate::blocking;
 use crate::clock::{Clock, Uptime};

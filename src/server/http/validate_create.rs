@@ -20,15 +20,6 @@ use uuid::Uuid;
 /// Longest body of a create, in bytes.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// Reads the body of a create that `owner` sent.
-///
-/// # Errors
-/// 400 that names everything that is wrong: the body is not JSON, a parameter is out of bounds, a language is not among
-/// `languages`, a callback has no address, or the create requests something that must not silently be left out.
-pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
-    read_create(body)?.into_order(owner, languages, None)
-}
-
 /// The body of a create, checked against the interface, but not yet against a recogniser.
 pub struct ReadCreate {
     params: Params,
@@ -93,7 +84,7 @@ fn not_json(error: serde_json::Error) -> ServiceError {
     ServiceError::bad_request(format!("the body is not valid JSON: {error}"))
 }
 
-/// Reads the JSON body of an upload: the address of its audio (service notes, 1).
+/// Reads the JSON body of an upload: the address of its audio.
 ///
 /// # Errors
 /// 400 if it is not JSON, or `audio_url` is not an http or https URL.

@@ -44,11 +44,6 @@ impl LazyRecogniser {
         Self { open: Box::new(open), opened: Mutex::new(Opened::Untried) }
     }
 
-    /// Wraps a recogniser that is already open.
-    pub fn from_open(recogniser: Arc<dyn Recogniser>) -> Self {
-        Self::new(move || Ok(Arc::clone(&recogniser)))
-    }
-
     /// Returns the recogniser if it is open. Does not wait.
     pub fn get_if_open(&self) -> Option<Arc<dyn Recogniser>> {
         match &*self.opened.try_lock().ok()? {

@@ -128,7 +128,7 @@ fn respell(transcript: &mut Transcript, params: &Params) -> Result<(), Grown> {
     }
 }
 
-/// Returns the amounts in seconds with three decimals, as the public service rounds them (service notes, 3).
+/// Returns the amounts in seconds with three decimals, as the public service rounds them.
 fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata {
     let audio_duration = rounded(audio_duration);
     ResultMetadata {

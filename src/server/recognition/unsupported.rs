@@ -13,7 +13,7 @@ use std::fmt;
 
 /// What the service does with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ability {
+pub enum Ability {
     Done,
     /// It is supported as far as this text says.
     InPart(&'static str),
@@ -36,7 +36,7 @@ const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
 
 /// What the service does with each parameter of a create, in the order of the interface's table.
-const PARAMETERS: [(&str, Ability); 79] = {
+pub const PARAMETERS: [(&str, Ability); 79] = {
     use Ability::{Done, InPart, LeftOut, NoEffect, OnlySpoken, Refused, With};
     [
         ("audio_url", Done),
@@ -136,11 +136,6 @@ impl fmt::Display for Ability {
             Self::With(toggle) => write!(f, "as `{toggle}`"),
         }
     }
-}
-
-/// Returns each parameter with the word that the published page uses.
-pub fn published_abilities() -> Vec<(&'static str, String)> {
-    PARAMETERS.iter().map(|(path, ability)| (*path, ability.to_string())).collect()
 }
 
 /// What is known of a recogniser without opening it.

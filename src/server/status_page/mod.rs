@@ -1,4 +1,4 @@
-//! The status page for people at `GET /`.
+//! The status page for people at `GET /`. Start reading at `page.rs`.
 
 pub(crate) mod page;
 pub(crate) mod statistics;

@@ -243,10 +243,10 @@ impl TranscriptionIndex {
         }
     }
 
-    /// Takes the next transcription whose audio is to be fetched; only of owner `of`, if one is given.
-    pub fn pop_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+    /// Takes the next transcription of this owner whose audio is to be fetched.
+    pub fn pop_fetch(&mut self, of: &Hash) -> Option<(Timestamp, &IndexEntry)> {
         let created = match self.next_start() {
-            NextStart::Anything => self.fetch_queue.pop(|owner| of.is_none_or(|of| of == owner))?,
+            NextStart::Anything => self.fetch_queue.pop(|owner| owner == of)?,
             NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
             NextStart::Nothing => return None,
         };
@@ -254,12 +254,12 @@ impl TranscriptionIndex {
         self.entries.get(&created).map(|entry| (created, entry))
     }
 
-    /// Takes the next transcription to be recognised, of an owner with fewer than `running` in progress; only of owner
-    /// `of`, if one is given. Its status is `processing` from now on.
-    pub fn pop_recognition(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+    /// Takes the next transcription of this owner to be recognised, if fewer than `running` are in progress. Its
+    /// status is `processing` from now on.
+    pub fn pop_recognition(&mut self, running: usize, of: &Hash) -> Option<(Timestamp, &IndexEntry)> {
         let owners = &self.owners;
         let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
-        let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
+        let may = |owner: &Hash| owner == of && runs(owner);
         let created = match self.next_start() {
             NextStart::Anything => self.recognition_queue.pop(may)?,
             NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,

@@ -2,19 +2,19 @@
 //! `transcriptions.rs`.
 
 mod accept;
-pub mod chunk_logs;
-pub mod disk_quota;
+pub(crate) mod chunk_logs;
+pub(crate) mod disk_quota;
 mod fair_queue;
 pub(crate) mod files;
-pub mod index;
-pub mod kill_count;
-pub mod live;
-pub mod log;
+pub(crate) mod index;
+pub(crate) mod kill_count;
+pub(crate) mod live;
+pub(crate) mod log;
 mod open;
 pub(crate) mod owners;
-pub mod record_meta;
+pub(crate) mod record_meta;
 pub(crate) mod records;
 pub(crate) mod response_cache;
 mod retention;
-pub mod transcriptions;
-pub mod uploads;
+pub(crate) mod transcriptions;
+pub(crate) mod uploads;

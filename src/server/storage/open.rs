@@ -181,6 +181,7 @@ fn rebuild(
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "the service renamed a damaged record of a transcription");
+                // Not synced: after a power loss the next start finds the damage again.
                 fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
                 // A person may repair it, so its result stays.
                 orphaned_results.remove(&id);

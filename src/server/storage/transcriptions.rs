@@ -184,28 +184,16 @@ impl TranscriptionStore {
         self.id
     }
 
-    /// Takes the next transcription to be recognised; its status is `processing` from now on.
-    pub fn take_for_recognition(&self) -> Option<TakenTranscription> {
-        let mut index = self.index();
-        index.pop_recognition(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
-    }
-
-    /// As [`TranscriptionStore::take_for_recognition`], for this owner only.
+    /// Takes the next transcription of this owner to be recognised; its status is `processing` from now on.
     pub fn take_for_recognition_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.pop_recognition(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
+        index.pop_recognition(self.rules.running, owner).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// Takes the next transcription whose audio is to be fetched; its status stays `queued`.
-    pub fn take_to_fetch(&self) -> Option<TakenTranscription> {
-        let mut index = self.index();
-        index.pop_fetch(None).map(|(created, entry)| self.taken(created, entry))
-    }
-
-    /// As [`TranscriptionStore::take_to_fetch`], for this owner only.
+    /// Takes the next transcription of this owner whose audio is to be fetched; its status stays `queued`.
     pub fn take_to_fetch_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.pop_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
+        index.pop_fetch(owner).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// Returns the owners with work in this queue that may be started.

@@ -1,5 +1,5 @@
-//! Decides which addresses are called about an end, what is sent, and when an attempt is repeated (interface, "Events";
-//! service notes, 7). Pure.
+//! Decides which addresses are called about an end, what is sent, and when an attempt is repeated (interface,
+//! "Events"). Pure.
 //!
 //! Choices where the interface is silent: the webhook gets only ends, with success or failure; a callback carries the
 //! result; `callback_url` counts unless `callback` is false, and `callback_config` takes precedence.

@@ -1,4 +1,4 @@
-//! S3 buckets as sources.
+//! S3 buckets as sources. Start reading at `bucket_view.rs`.
 
 pub(crate) mod bucket_view;
 pub(crate) mod objects;

@@ -1,8 +1,10 @@
 //! Finds the subtitles beside a recording, whoever wrote them.
 
 use crate::clock::{Clock, Uptime};
+use crate::domain::language_codes::LanguageCode;
 use crate::domain::path::RelPath;
 use crate::rooted_path::RootedPath;
+use crate::wire::languages::code_of;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -148,15 +150,42 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
 /// `talk.pt-BR.sdh.vtt` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording, nor
 /// `talk.en.forced.srt`, which shows only what is not in the language of the recording.
 pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
-    let Some(stem) = ending(subtitle) else { return false };
+    let Some(suffix) = ending(subtitle).and_then(|stem| suffix_of(stem, recording)) else { return false };
+    let is_forced = |part: &str| FORCED.iter().any(|flag| part.eq_ignore_ascii_case(flag));
+    suffix.split('.').skip(1).all(|part| is_language_or_flag(part) && !is_forced(part))
+}
+
+/// Returns what follows the recording's name or stem in the stem of another file.
+fn suffix_of<'s>(stem: &'s [u8], recording: &OsStr) -> Option<&'s str> {
     let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
     let suffix = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {
         let rest = stem.strip_prefix(start)?;
         (rest.is_empty() || rest[0] == b'.').then_some(rest)
     });
-    let Some(suffix) = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok()) else { return false };
-    let is_forced = |part: &str| FORCED.iter().any(|flag| part.eq_ignore_ascii_case(flag));
-    suffix.split('.').skip(1).all(|part| is_language_or_flag(part) && !is_forced(part))
+    std::str::from_utf8(suffix?).ok()
+}
+
+/// Returns the language that the name of a text of `recording` says: `en` for `talk.en.sdh.srt`, whose `stem` is
+/// `talk.en.sdh`, and `de` for `talk.German.srt`.
+pub fn named_language(stem: &[u8], recording: &OsStr) -> Option<String> {
+    suffix_of(stem, recording)?.split('.').skip(1).find_map(language_of)
+}
+
+/// Returns the language that a part of a name is, as it is written there if it is a code. Codes of three letters count
+/// only for languages that are usual: many are words, as `new` and `old`.
+fn language_of(part: &str) -> Option<String> {
+    let lower = part.to_ascii_lowercase();
+    if FLAGS.contains(&lower.as_str()) {
+        return None;
+    }
+    let base = lower.split(['-', '_']).next().unwrap_or_default();
+    let usual = code_of(&lower);
+    match base.len() {
+        2 | 3 if !is_language_or_flag(part) => None,
+        2 => LanguageCode::parse(base).map(|_| part.replace('_', "-")),
+        3 => usual.map(|_| part.replace('_', "-")),
+        _ => usual.map(str::to_owned),
+    }
 }
 
 fn is_language_or_flag(part: &str) -> bool {
@@ -206,6 +235,15 @@ mod tests {
             "tal.srt",
         ];
         assert!(others.iter().all(|name| !of(name)), "{:?}", others.iter().find(|name| of(name)));
+    }
+
+    #[test]
+    fn a_name_says_its_language() {
+        let of = |stem: &str| named_language(stem.as_bytes(), OsStr::new("talk.mp4"));
+        let named = ["talk.fr", "talk.mp4.fr", "talk.en.sdh", "talk.sdh.eng", "talk.pt_BR", "talk.German"].map(of);
+        assert_eq!(named.map(Option::unwrap_or_default), ["fr", "fr", "en", "eng", "pt-BR", "de"]);
+        let others = ["talk", "talk.mp4", "talk.new", "talk.part2", "talk.sdh", "talk.xx", "talks.fr", "talk.en/.."];
+        assert_eq!(others.map(of), [const { None }; 8]);
     }
 
     #[test]

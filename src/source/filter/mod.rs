@@ -1,4 +1,4 @@
-//! The filter: which files of a source become jobs.
+//! The filter: which files of a source become jobs. Start reading at `rules.rs`.
 
 pub(crate) mod builtin;
 pub(crate) mod existing_subtitles;

@@ -1,4 +1,5 @@
-//! Tracks whether a source's folder or bucket is available: a mount that is away is not a deletion (design, promise 6).
+//! Tracks whether a source's folder or bucket is available: a mount that is away is not a deletion (see
+//! `docs/explanation/guarantees.md`).
 
 use super::marker::UnknownFolder;
 use super::source_mount::Mount;

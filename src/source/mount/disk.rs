@@ -109,7 +109,7 @@ impl Disk {
     }
 
     /// Returns when a file will have been unchanged for `settle`, by its ctime and in scribed's own time; `None` if the
-    /// ctime cannot be relied on or is in the future (design, promise 3).
+    /// ctime cannot be relied on or is in the future.
     pub fn quiet_at(self, stamp: &Stamp, at: Moment, settle: Duration) -> Option<Timestamp> {
         let changed = at.of_past(Timestamp(stamp.ctime_ns.div_euclid(1_000_000))).filter(|_| self == Self::Honest)?;
         // One millisecond more, because the ctime was rounded down to milliseconds.

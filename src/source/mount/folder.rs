@@ -10,7 +10,7 @@ use crate::source::filter::builtin::MARKER;
 use crate::source::mount::disk::Disk;
 use crate::source::ownership::claim::{Claim, ClaimMoment, ClaimResult, ClaimTerms};
 use crate::source::ownership::installation::Installation;
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Purchases, StoreError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -42,7 +42,7 @@ pub struct MountedFolder {
 
 /// What is needed to work in the folder.
 struct Works {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Purchases>,
     claim: Arc<Claim>,
 }
 
@@ -86,7 +86,7 @@ impl MountedFolder {
     }
 
     /// Starts to work in the folder: the next check claims it.
-    pub(super) fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
+    pub(super) fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Purchases>, lag: Duration) {
         let (source, store) = (&self.source, Arc::clone(store));
         let terms = Some(ClaimTerms { lag, every: self.sign_of_life() });
         let claim = Claim::new(&source.name, &source.folder, self.memory.claim(), Arc::clone(installation), terms);

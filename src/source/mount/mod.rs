@@ -2,11 +2,11 @@
 //! in it. Start reading at `source_mount`.
 
 mod availability;
-pub mod disk;
+pub(crate) mod disk;
 mod folder;
 mod manifest_hold;
 pub(crate) mod marker;
 mod scans;
-pub mod source_mount;
+pub(crate) mod source_mount;
 mod storage;
 pub(crate) mod table;

@@ -21,7 +21,7 @@ use crate::source::mount::disk::{Disk, Disks};
 use crate::source::ownership::installation::Installation;
 use crate::source::recording_place::{Recording, recording};
 use crate::source::scan::schedule::ScanSchedule;
-use crate::store::contract::Store;
+use crate::store::contract::Purchases;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -98,7 +98,7 @@ impl Mount {
     }
 
     /// Starts to work in the folder: the next check claims it. A bucket is not claimed.
-    pub fn start_work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
+    pub fn start_work(&self, installation: &Arc<Installation>, store: &Arc<dyn Purchases>, lag: Duration) {
         if let Some(folder) = self.storage.folder() {
             folder.work(installation, store, lag);
         }

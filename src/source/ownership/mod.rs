@@ -1,4 +1,4 @@
-//! Which installation works in a folder: claims, leases and markers.
+//! Which installation works in a folder: claims, leases and markers. Start reading at `claim.rs`.
 
 pub(crate) mod claim;
 pub(crate) mod installation;

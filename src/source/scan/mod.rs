@@ -1,11 +1,12 @@
-//! Finds files: full scans, changes between them, and the continuation of interrupted scans.
+//! Finds files: full scans, changes between them, and the continuation of interrupted scans. Start reading at
+//! `folder_scan.rs`.
 
 pub(crate) mod checkpoint;
-pub mod folder_scan;
+pub(crate) mod folder_scan;
 pub(crate) mod inventory;
 mod read_dir;
 pub(crate) mod schedule;
-pub mod traverse;
+pub(crate) mod traverse;
 pub(crate) mod wake_jobs;
 mod watch;
 pub(crate) mod watch_loop;

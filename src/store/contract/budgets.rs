@@ -26,11 +26,6 @@ pub trait Budgets: Send + Sync {
     /// Returns what is spent and what is reserved of each of these limits, in the same order.
     async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError>;
 
-    /// Returns how much of each of these limits is spent or reserved, in the same order.
-    async fn used(&self, limits: &[BudgetLimit]) -> Result<Vec<u64>, StoreError> {
-        Ok(self.accounts(limits).await?.iter().map(Account::used).collect())
-    }
-
     /// Returns the transcriptions that were found in a service's list and that no job of this queue has: when each
     /// was bought, and what it cost. They count against the budgets of all sources, not of a single one.
     async fn unclaimed_costs(&self) -> Result<Vec<(Timestamp, u64)>, StoreError>;

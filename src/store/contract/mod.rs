@@ -1,5 +1,5 @@
 //! What a queue's store promises, one trait for each group of callers. A caller takes the narrowest trait that it
-//! needs; [`Store`] is all of them together, for the composition root.
+//! needs; [`Store`] is all of them together, for the composition root. Start reading at `claims.rs`.
 //!
 //! | trait | who uses it | what it does |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The store of one machine: rows in sled, history in files beside them.
+//! The store of one machine: rows in sled, history in files beside them. Start reading at `open.rs`.
 //!
 //! ```text
 //! <dir>/queue/     sled: `j` + number -> job, `b` + hash of the order -> purchase, `m/…` -> what is true of the store

@@ -109,10 +109,7 @@ fn not_yet(record: &mut Value) {
 
 #[test]
 fn a_limit_is_a_turn_that_is_waited_for() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(not_yet),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(not_yet);
     let limits = "limits = { running = 1 }\nlag = \"1s\"";
     let config = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\n{limits}\n{QUICK}", stub.url());
     let bed = Bed::new(&config);
@@ -217,10 +214,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
 
 #[test]
 fn a_service_that_was_taken_out_keeps_what_it_has() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(not_yet),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(not_yet);
     let site = format!("[services.site]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n", stub.url());
     let bed = Bed::new(&format!("{site}{QUICK}service = \"site\"\n"));
     bed.drop_in(0, "talk.wav");

@@ -3,17 +3,17 @@
 use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, Service, eventually, files};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
-use scribed::client::contract::{
+use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListKind,
     ListPage, PageFault, RecordState, UploadFile,
 };
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::format::Format;
-use scribed::domain::names::{ServiceName, Timestamp, TranscriptionId};
-use scribed::harvest::folder::HarvestFolder;
-use scribed::harvest::gather::{HarvestedRecord, Harvester, RecordOutcome};
-use scribed::wire::page::ListQuery;
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::format::Format;
+use scribed::testing::domain::names::{ServiceName, Timestamp, TranscriptionId};
+use scribed::testing::harvest::folder::HarvestFolder;
+use scribed::testing::harvest::gather::{HarvestedRecord, Harvester, RecordOutcome};
+use scribed::testing::wire::page::ListQuery;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -289,7 +289,7 @@ impl Client for Heavy {
         let item = |n: u64| {
             let text = json!({ "transcription": { "full_transcript": format!("Number {n}.") } });
             let record = json!({ "id": format!("t-{n}"), "status": "done", "result": text });
-            scribed::client::answer::whole(record.to_string().as_bytes())
+            scribed::testing::client::answer::whole(record.to_string().as_bytes())
         };
         Ok(FullListPage { more: wanted.end < HEAVY, items: wanted.map(item).collect() })
     }

@@ -413,10 +413,7 @@ fn a_daemon_that_hangs_is_critical() {
 
 #[test]
 fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(|record| record["result"]["summarization"] = Value::Null),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(|record| record["result"]["summarization"] = Value::Null);
     let bed = bed(&stub, "", "template = \"t\"\n[template.t]\nsummarization = true");
     bed.drop_in(0, "talk.wav");
     let sum = bed.once(1);

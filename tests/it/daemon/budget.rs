@@ -1,4 +1,4 @@
-//! A budget is a wall (design, promise 8): by the real binary against a service that keeps books of what it
+//! A budget is a wall: by the real binary against a service that keeps books of what it
 //! accepted, and by the real store.
 
 use crate::support::bed::{Bed, Running, eventually};
@@ -6,17 +6,17 @@ use crate::support::config::Config;
 use crate::support::jobs::{key, order, service, stamp, taken_to};
 use crate::support::manual_clock::ManualClock;
 use crate::support::stub::{Act, Endpoint, Stub};
-use scribed::clock::Clock;
-use scribed::config::load::read;
-use scribed::domain::fault::FaultKind;
-use scribed::domain::names::UploadId;
-use scribed::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
-use scribed::pipeline::budget::{BudgetGate, Deferral, Measure};
-use scribed::source::mount::source_mount::Mount;
-use scribed::store::contract::{ALL, Budgets, ClaimLimit, Claimed, Claims, Hold, Jobs, Store};
-use scribed::store::memory;
-use scribed::store::queue::QueueStore;
-use scribed::wire::timestamps;
+use scribed::testing::clock::Clock;
+use scribed::testing::config::load::read;
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::names::UploadId;
+use scribed::testing::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
+use scribed::testing::pipeline::budget::{BudgetGate, Deferral, Measure};
+use scribed::testing::source::mount::source_mount::Mount;
+use scribed::testing::store::contract::{ALL, Budgets, ClaimLimit, Claimed, Claims, Hold, Jobs};
+use scribed::testing::store::memory;
+use scribed::testing::store::queue::QueueStore;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -203,10 +203,7 @@ fn what_nobody_knows_the_length_of_is_never_taken_for_nothing() {
 #[test]
 fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() {
     let more: fn(&mut Value) = |answer| answer["result"]["metadata"]["billing_time"] = 10.0.into();
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(more),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(more);
     let bed = bed(&stub, "day = \"12s\"", "");
     tones(&bed, 0..1);
     let ran = bed.run(["once"]);
@@ -419,7 +416,7 @@ impl Day {
     }
 
     async fn before_upload(&self, held: &Claimed) -> Option<Deferral> {
-        let context: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
+        let context: (&dyn Budgets, &dyn Clock) = (&self.store, &*self.clock);
         self.budget_gate
             .reserve_for_upload(context, &self.mount, &held.lease, (&held.job, None), &service())
             .await
@@ -435,7 +432,7 @@ impl Day {
     }
 
     async fn used(&self) -> u64 {
-        self.store.used(&self.budget_gate.limits(self.clock.now())).await.unwrap()[0]
+        self.store.accounts(&self.budget_gate.limits(self.clock.now())).await.unwrap()[0].used()
     }
 }
 

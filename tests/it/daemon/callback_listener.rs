@@ -1,4 +1,4 @@
-//! Callbacks to the daemon are hints (design, promise 7): they bring a look forward, and lost, doubled,
+//! Callbacks to the daemon are hints: they bring a look forward, and lost, doubled,
 //! early, late and forged ones do no harm. By the real binary.
 
 use crate::support::bed::{Bed, QUICK, Ran, Running, Service, eventually};

@@ -5,7 +5,7 @@
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
-use scribed::crash_points::Point;
+use scribed::testing::crash_points::Point;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

@@ -1,5 +1,5 @@
 //! Kill -9 at any moment, and the orders to stop: what was accepted ends, nothing is paid twice, and
-//! nothing half-done is seen (design, promises 1 to 3), by the real binary.
+//! nothing half-done is seen, by the real binary.
 
 use crate::support::bed::{Bed, Desk, QUICK, Running, SERVICE_KEY, Service, eventually};
 use rustix::process::Signal;

@@ -2,7 +2,7 @@
 
 use crate::support::bed::{Bed, QUICK, Running, eventually};
 use rustix::process::Signal;
-use scribed::pipeline::engine::{EngineEnd, Until};
+use scribed::testing::pipeline::engine::{EngineEnd, Until};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
@@ -92,8 +92,8 @@ fn the_unit_starts_when_the_clock_is_set() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
     let bed = Bed::new(QUICK);
-    let config = scribed::config::load::read::load(&bed.path("jobs.toml")).unwrap();
-    let house = scribed::daemon::Daemon::open(&config, false).await.unwrap();
+    let config = scribed::testing::config::load::read::load(&bed.path("jobs.toml")).unwrap();
+    let house = scribed::testing::daemon::Daemon::open(&config, false).await.unwrap();
     let moment = Duration::from_millis(100);
     assert!(tokio::time::timeout(moment, house.engines.turned()).await.is_err(), "nobody runs it");
     let stop = CancellationToken::new();

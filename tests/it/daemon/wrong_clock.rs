@@ -4,15 +4,15 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
-use scribed::domain::clock_ahead::LongestWaits;
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::names::{SourceName, Timestamp};
-use scribed::domain::path::RelPath;
-use scribed::domain::pause::{Pause, PauseScope};
-use scribed::domain::stage::StageKind;
-use scribed::store::contract::{ClaimLimit, Claims, Commands, Hold, Jobs, Lifecycle, Queries};
-use scribed::store::sled;
+use scribed::testing::domain::clock_ahead::LongestWaits;
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::job::{Job, JobKey, Stamp};
+use scribed::testing::domain::names::{SourceName, Timestamp};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::pause::{Pause, PauseScope};
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::store::contract::{ClaimLimit, Claims, Commands, Hold, Jobs, Lifecycle, Queries};
+use scribed::testing::store::sled;
 use std::fs;
 use std::time::Duration;
 

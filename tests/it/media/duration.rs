@@ -1,8 +1,8 @@
 //! How long recordings are: what their headers say against what ffprobe finds.
 
 use crate::support::bed::ffmpeg;
-use scribed::media::decode::{probe, probe_open};
-use scribed::media::length::length;
+use scribed::testing::media::decode::{probe, probe_open};
+use scribed::testing::media::length::length;
 use std::fs::File;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
 use crate::support::manifests;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::{Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -75,10 +75,7 @@ fn not_understood(record: &mut Value) {
 }
 
 fn not_understood_stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(not_understood),
-        _ => Act::Well,
-    })
+    Stub::changing_results(not_understood)
 }
 
 #[test]
@@ -439,4 +436,112 @@ fn an_edited_output_in_the_place_of_a_source_is_explained_and_accepted() {
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
     let ran = accept(&bed, &["texts/talk.en.txt"]).last_object();
     assert_eq!(ran["accepted"]["format"], "txt", "{ran}");
+}
+
+/// Two speakers, a word each tenth of a second, none of them certain.
+fn two_speakers(record: &mut Value) {
+    let utterance = |speaker: u32, start: f64, text: &str| {
+        let words = text.split_whitespace().enumerate().map(|(n, word)| {
+            let start = start + n as f64 / 10.0;
+            json!({ "word": format!(" {word}"), "start": start, "end": start + 0.08, "confidence": 0.5 })
+        });
+        json!({
+            "start": start, "end": start + 0.4, "confidence": 0.5, "channel": 0, "speaker": speaker, "language": "en",
+            "text": text, "words": words.collect::<Vec<_>>(),
+        })
+    };
+    let utterances = [utterance(0, 0.1, "Good mourning to all."), utterance(1, 0.9, "Thank you.")];
+    record["result"]["transcription"] =
+        json!({ "full_transcript": "Good mourning to all. Thank you.", "languages": ["en"], "utterances": utterances });
+}
+
+fn two_speakers_stub() -> Stub {
+    Stub::changing_results(two_speakers)
+}
+
+/// One word is corrected in the captions: all that is known of the others stays.
+#[test]
+fn corrected_captions_keep_what_was_recognised() {
+    let stub = two_speakers_stub();
+    let bed = Config::of(&stub).inbox("outputs = [\"txt\", \"srt\", \"vtt\", \"words.csv\"]").bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let (words, txt) = (read(&bed, "talk.en.words.csv"), read(&bed, "talk.en.txt"));
+    let srt = read(&bed, "talk.en.srt").replace("mourning", "morning");
+    fs::write(bed.path("inbox/talk.en.srt"), &srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.en.srt"]).last_object();
+    assert!(ran["note"].as_str().unwrap().contains("1 of 6 words"), "{ran}");
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!((read(&bed, "talk.en.srt"), read(&bed, "talk.en.txt")), (srt, txt.replace("mourning", "morning")));
+    assert!(txt.contains("Speaker 2:") && read(&bed, "talk.en.vtt").contains("<v Speaker 2>"), "{txt}");
+    let (rendered, changed) = (read(&bed, "talk.en.words.csv"), |line: &&str| !line.contains("mo"));
+    let kept = |csv: &str| csv.lines().filter(changed).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((kept(&rendered), kept(&rendered).len()), (kept(&words), 6), "{rendered}");
+}
+
+/// How an output was made stays known, and that a person accepted its text.
+#[test]
+fn outputs_say_that_a_person_accepted_their_text() {
+    let stub = Stub::well();
+    let lines = "provenance = true\noutputs = [\"txt\", \"vtt\", \"md\", \"provenance.json\"]";
+    let bed = Config::of(&stub).inbox(lines).bed();
+    fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
+    bed.once(0);
+    let statements = |name: &str, status: &str| -> Vec<String> {
+        let text = read(&bed, name);
+        assert!(text.contains(status), "{name}: {text}");
+        text.lines().filter(|line| line.to_lowercase().contains("blake3")).map(str::to_owned).collect()
+    };
+    let machine = "machine-generated, not reviewed";
+    let before = ["talk.en.vtt", "talk.en.md"].map(|name| statements(name, machine));
+    fs::write(bed.path("inbox/talk.en.txt"), "What was really said.\n").unwrap();
+    let accepted = accept(&bed, &["inbox/talk.en.txt"]).last_object()["accepted"]["at"].as_str().unwrap().to_owned();
+    assert_eq!(bed.run(["render"]).code, 0);
+    let person = format!("machine-generated, corrected by a person and accepted on {}", &accepted[..10]);
+    assert_eq!(["talk.en.vtt", "talk.en.md"].map(|name| statements(name, &person)), before);
+    let origin: Value = serde_json::from_str(&read(&bed, "talk.en.provenance.json")).unwrap();
+    assert_eq!((origin["transcript"].as_str(), &origin["service"]), (Some(person.as_str()), &Value::from("default")));
+    assert!(origin["accepted"].as_str().unwrap().starts_with(&accepted[..10]), "{origin}");
+    // Nothing was recognised.
+    fs::write(bed.path("inbox/other.wav"), "other").unwrap();
+    fs::write(bed.path("inbox/other.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nby hand\n").unwrap();
+    accept(&bed, &["inbox/other.vtt"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let md = read(&bed, "other.md");
+    assert!(md.contains("Status: written by a person and accepted on "), "{md}");
+    assert!(!md.contains("Parameters"), "no request was made: {md}");
+}
+
+#[test]
+fn an_accepted_transcript_is_in_the_language_of_its_name_or_its_source() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("existing = \"transcribe\"\nlanguage = \"de\"").bed();
+    let srt = "1\n00:00:01,000 --> 00:00:02,000\nfrom an earlier project\n";
+    for (recording, text) in [("ra.wav", "ra.fr.srt"), ("rb.wav", "rb.en.sdh.srt"), ("rc.wav", "rc.srt")] {
+        fs::write(bed.path("inbox").join(recording), recording).unwrap();
+        fs::write(bed.path("inbox").join(text), srt).unwrap();
+        accept(&bed, &[&format!("inbox/{text}")]);
+    }
+    assert_eq!(bed.run(["render"]).code, 0);
+    for name in ["ra.fr.txt", "rb.en.vtt", "rc.de.txt", "rc.srt"] {
+        assert!(read(&bed, name).contains("from an earlier project"), "{name}");
+    }
+    let json: Value = serde_json::from_str(&read(&bed, "ra.fr.json")).unwrap();
+    assert_eq!(json["result"]["transcription"]["languages"], json!(["fr"]));
+    assert_eq!((read(&bed, "ra.fr.srt").as_str(), bought(&stub)), (srt, 0));
+}
+
+#[test]
+fn an_accepted_file_may_be_in_an_older_encoding_and_stays_as_it_is() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let srt = b"1\r\n00:00:00,100 --> 00:00:00,900\r\nStra\xdfe\r\n";
+    fs::write(bed.path("inbox/talk.en.srt"), srt).unwrap();
+    let ran = accept(&bed, &["inbox/talk.en.srt"]).last_object();
+    assert!(ran["note"].as_str().unwrap().contains("read as windows-1252"), "{ran}");
+    assert_eq!((edited(&bed), bed.run(["render"]).code), (0, 0));
+    assert_eq!(read(&bed, "talk.en.txt"), "Straße\n");
+    fs::remove_file(bed.path("inbox/talk.en.srt")).unwrap();
+    assert_eq!(bed.run(["verify", "--repair"]).code, 0);
+    assert_eq!(fs::read(bed.path("inbox/talk.en.srt")).unwrap(), srt, "as the person wrote it");
 }

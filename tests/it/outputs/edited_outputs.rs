@@ -1,4 +1,4 @@
-//! Nobody's work is overwritten (design, promise 4), by the real binary on real folders.
+//! Nobody's work is overwritten, by the real binary on real folders.
 
 use crate::support::bed::{Bed, OUTPUTS, eventually, ffmpeg, speech};
 use std::collections::BTreeSet;

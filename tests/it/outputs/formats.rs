@@ -3,7 +3,7 @@
 use crate::support::bed::Bed;
 use crate::support::config::Config;
 use crate::support::manifests::write;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::Stub;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,10 +63,7 @@ pub(super) fn enriched(record: &mut Value) {
 }
 
 pub(super) fn stub() -> Stub {
-    Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(enriched),
-        _ => Act::Well,
-    })
+    Stub::changing_results(enriched)
 }
 
 pub(super) fn bed(stub: &Stub, more: &str) -> Bed {

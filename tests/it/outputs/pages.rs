@@ -3,7 +3,7 @@
 
 use super::formats::{self, bed, enriched};
 use crate::support::bed::Bed;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::Stub;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,7 @@ fn hostile(record: &mut Value) {
 
 /// Outputs of a recording of six seconds with hostile text and a hostile name.
 fn outputs() -> (Stub, Bed) {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(hostile),
-        _ => Act::Well,
-    });
+    let stub = Stub::changing_results(hostile);
     let bed = bed(&stub, "provenance = true");
     fs::write(bed.path("inbox").join(format!("{NAME}.wav")), silence(6)).unwrap();
     bed.once(1);

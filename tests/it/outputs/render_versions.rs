@@ -2,7 +2,7 @@
 
 use crate::support::bed::{Bed, Ran};
 use crate::support::config::Config;
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::{Endpoint, Stub};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,10 +27,7 @@ fn in_english(record: &mut Value) {
 }
 
 fn stub(change: fn(&mut Value)) -> Stub {
-    Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(change),
-        _ => Act::Well,
-    })
+    Stub::changing_results(change)
 }
 
 fn render(bed: &Bed, arguments: &[&str]) -> Ran {

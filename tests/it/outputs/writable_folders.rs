@@ -127,7 +127,7 @@ fn a_folder_that_cannot_be_written_any_more_is_found_before_the_create() {
     daemon.stands_still();
     set_mode(&bed.path("inbox"), 0o555);
     // What was found out before holds for so long.
-    std::thread::sleep(scribed::pipeline::stages::output_folders::FRESH);
+    std::thread::sleep(scribed::testing::pipeline::stages::output_folders::FRESH);
     daemon.goes_on();
     let job = || bed.jobs()["talk.wav"].clone();
     eventually("it waits", || job()["fault"]["kind"] == "unwritable");

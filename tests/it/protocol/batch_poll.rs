@@ -5,7 +5,7 @@ use crate::support::bed::{Bed, Running, eventually};
 use crate::support::config::Config;
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
-use scribed::wire::timestamps;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;

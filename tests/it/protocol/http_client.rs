@@ -4,19 +4,19 @@ use crate::support::child::test_in_child;
 use crate::support::scripted::{Scripted, Seen, Step, http, json};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use scribed::client::contract::{
+use scribed::testing::client::contract::{
     Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, RecordState, RequestAudio, UploadFile,
 };
-use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::job::JobTag;
-use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::stage::AudioAmount;
-use scribed::domain::token::{RESERVED_KEY, Token};
-use scribed::wire::address::PlainHttp;
-use scribed::wire::page::ListQuery;
-use scribed::wire::timestamps;
+use scribed::testing::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::job::JobTag;
+use scribed::testing::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
+use scribed::testing::domain::stage::AudioAmount;
+use scribed::testing::domain::token::{RESERVED_KEY, Token};
+use scribed::testing::wire::address::PlainHttp;
+use scribed::testing::wire::page::ListQuery;
+use scribed::testing::wire::timestamps;
 use serde_json::{Map, Value, json as value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -667,7 +667,7 @@ async fn an_odd_id_stays_below_the_path() {
 
 // ---- list ----
 
-async fn list(step: Step) -> (Result<scribed::client::contract::ListPage, ListFault>, Vec<Seen>) {
+async fn list(step: Step) -> (Result<scribed::testing::client::contract::ListPage, ListFault>, Vec<Seen>) {
     let service = Scripted::start(vec![step; 9]).await;
     let client = hasty(&service.url());
     let query = ListQuery {

@@ -3,18 +3,18 @@
 
 use fastrand::Rng;
 use proptest::prelude::*;
-use scribed::client::contract::{
+use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
     RecordState, UnreadableItem, UploadFile,
 };
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::job::JobTag;
-use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId};
-use scribed::domain::token::Token;
-use scribed::pipeline::recovery::list_scan;
-use scribed::pipeline::recovery::list_scan::{LatestCreation, ListScan, ScanContext, ScanFault, ScanScope};
-use scribed::wire::page::ListQuery;
-use scribed::wire::record::Status;
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::job::JobTag;
+use scribed::testing::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId};
+use scribed::testing::domain::token::Token;
+use scribed::testing::pipeline::recovery::list_scan;
+use scribed::testing::pipeline::recovery::list_scan::{LatestCreation, ListScan, ScanContext, ScanFault, ScanScope};
+use scribed::testing::wire::page::ListQuery;
+use scribed::testing::wire::record::Status;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -12,30 +12,33 @@ use crate::protocol::sim::service::{End, Record};
 use crate::protocol::sim::store::SimStore;
 use crate::protocol::sim::world::{World, key};
 use reqwest::Url;
-use scribed::clock::{Clock, Steady};
-use scribed::config::load::read;
-use scribed::config::model;
-use scribed::config::model::Config;
-use scribed::domain::charge::{Charge, State};
-use scribed::domain::fault::FaultKind;
-use scribed::domain::hint::{AddressSeal, Hint};
-use scribed::domain::job::{Job, JobKey};
-use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
-use scribed::output::results::Results;
-use scribed::output::spool::Spool;
-use scribed::pipeline::budget::{BudgetGate, Measure};
-use scribed::pipeline::engine::{Engine, EngineParts, Until};
-use scribed::pipeline::request::callback_address::CallbackAddresses;
-use scribed::pipeline::stages::poison_guard::InProgress;
-use scribed::rooted_path::RootedPath;
-use scribed::source::metadata::file_look::{FileLook, stat};
-use scribed::source::mount::source_mount::Mount;
-use scribed::source::scan::folder_scan::full_path;
-use scribed::store::contract::{Claims, Commands, Filter, JobSubset, Jobs, Lifecycle, Purchases, Queries, Store};
-use scribed::store::params::ParamFiles;
-use scribed::wire::params::CallbackMethod;
+use scribed::testing::clock::{Clock, Steady};
+use scribed::testing::config::load::read;
+use scribed::testing::config::model;
+use scribed::testing::config::model::Config;
+use scribed::testing::domain::callback_seal::AddressSeal;
+use scribed::testing::domain::charge::{Charge, State};
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::hint::Hint;
+use scribed::testing::domain::job::{Job, JobKey};
+use scribed::testing::domain::names::{Hash, JobId, SourceName, TranscriptionId};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
+use scribed::testing::output::results::Results;
+use scribed::testing::output::spool::Spool;
+use scribed::testing::pipeline::budget::{BudgetGate, Measure};
+use scribed::testing::pipeline::engine::{Engine, EngineParts, Until};
+use scribed::testing::pipeline::request::callback_address::CallbackAddresses;
+use scribed::testing::pipeline::stages::poison_guard::InProgress;
+use scribed::testing::rooted_path::RootedPath;
+use scribed::testing::source::metadata::file_look::{FileLook, stat};
+use scribed::testing::source::mount::source_mount::Mount;
+use scribed::testing::source::scan::folder_scan::full_path;
+use scribed::testing::store::contract::{
+    Claims, Commands, Filter, JobSubset, Jobs, Lifecycle, Purchases, Queries, Store,
+};
+use scribed::testing::store::params::ParamFiles;
+use scribed::testing::wire::params::CallbackMethod;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -528,7 +531,7 @@ impl Sim {
                 format!("upload {}", content.unwrap())
             }
             Stage::Uploaded { order, .. } => {
-                let token = scribed::domain::token::Token::new(order, job.key.tag(), job.round);
+                let token = scribed::testing::domain::token::Token::new(order, job.key.tag(), job.round);
                 format!("create {token}")
             }
             _ => String::new(),

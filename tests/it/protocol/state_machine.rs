@@ -2,11 +2,11 @@
 
 use crate::support::jobs::{AUDIO, at, fault, key, order, outputs, row, stamp, transcription};
 use proptest::prelude::*;
-use scribed::domain::fault::FaultKind;
-use scribed::domain::job::Job;
-use scribed::domain::names::{Hash, JobId, UploadId};
-use scribed::domain::stage::{AudioAt, Intent, JobEvent, LeaderState, Skip, Stage, StageKind, UploadedAudio};
-use scribed::domain::token::Token;
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::{Hash, JobId, UploadId};
+use scribed::testing::domain::stage::{AudioAt, Intent, JobEvent, LeaderState, Skip, Stage, StageKind, UploadedAudio};
+use scribed::testing::domain::token::Token;
 use std::fmt::Write;
 
 fn upload() -> AudioAt {

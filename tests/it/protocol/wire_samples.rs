@@ -1,13 +1,13 @@
 //! Every real payload is read by our own types, and nothing of it is lost when it is written again.
 
-use scribed::wire::enrichment::{Either, Enrichments, Shapes};
-use scribed::wire::error::ErrorBody;
-use scribed::wire::event::WebhookEvent;
-use scribed::wire::page::RecordPage;
-use scribed::wire::record::{Created, Record};
-use scribed::wire::result::{ResultBody, Subtitles};
-use scribed::wire::upload::Uploaded;
-use scribed::wire::v1_params;
+use scribed::testing::wire::enrichment::{Either, Enrichments, Shapes};
+use scribed::testing::wire::error::ErrorBody;
+use scribed::testing::wire::event::WebhookEvent;
+use scribed::testing::wire::page::RecordPage;
+use scribed::testing::wire::record::{Created, Record};
+use scribed::testing::wire::result::{ResultBody, Subtitles};
+use scribed::testing::wire::upload::Uploaded;
+use scribed::testing::wire::v1_params;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

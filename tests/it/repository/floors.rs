@@ -41,6 +41,17 @@ const WANTED: [(&str, &str); 24] = [
 /// Files that measure what a person sees pass, and decide nothing by it.
 const TIME_FOR_THE_EYE: [&str; 2] = ["cli/commands/once", "cli/render/progress"];
 
+/// Files that start threads of their own, not tokio's.
+const OWN_THREADS: [&str; 4] = [
+    // A folder on a disk that hangs is given up together with its thread, also where no runtime is.
+    "config/paths/folders",
+    // The threads that sync live as long as what they sync.
+    "server/storage/log/group_commit",
+    // Rows are decoded on all cores while the store opens.
+    "store/decode",
+    "store/sled/committer",
+];
+
 struct File {
     /// Below `src/`, without its extension.
     name: String,
@@ -75,12 +86,11 @@ fn file(root: &Path, path: &PathBuf) -> File {
     File { name, text: text.lines().filter(code).collect::<Vec<_>>().join("\n") }
 }
 
-/// The floor of a file, by its name below `src/`; `None` for the map itself.
+/// The floor of a file, by its name below `src/`; `None` for the map itself, and for what stands beside it.
 fn floor(name: &str) -> Option<u32> {
     let room = name.split('/').next().unwrap_or_default();
     Some(match (name, room) {
-        ("lib", _) => return None,
-        ("main", _) => 8,
+        ("lib" | "main" | "testing", _) => return None,
         (_, "cli") => 7,
         (_, "daemon") => 6,
         (_, "control") => 5,
@@ -105,7 +115,7 @@ fn floor(name: &str) -> Option<u32> {
 fn uses(file: &File, known: &BTreeSet<String>) -> BTreeSet<String> {
     // Not the end of a longer name, such as `Described::`.
     let text = file.text.replace(|c: char| c.is_whitespace() || "({<&[,;!|=".contains(c), " ");
-    let names = text.split(" crate::").skip(1).chain(text.split(" scribed::").skip(1));
+    let names = text.split(" crate::").skip(1);
     let one = |rest: &str| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
         let parts: Vec<&str> = rest[..end].split("::").filter(|part| !part.is_empty()).collect();
@@ -184,8 +194,7 @@ fn one_file_asks_the_time_one_knows_the_engine_one_repeats_and_one_blocks() {
     let asks = naming(&time);
     let unwanted: Vec<&String> = asks.iter().filter(|name| !TIME_FOR_THE_EYE.contains(&name.as_str())).collect();
     assert_eq!(unwanted, ["clock"], "only clock.rs asks the time");
-    // The composition root means the room, not the crate.
-    let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
+    let knows = naming(&["sled::"]);
     assert!(
         !knows.is_empty() && knows.iter().all(|name| name.starts_with("store/sled")),
         "only store/sled/ knows sled: {knows:?}"
@@ -193,6 +202,11 @@ fn one_file_asks_the_time_one_knows_the_engine_one_repeats_and_one_blocks() {
     assert_eq!(naming(&["backoff::"]), ["backpressure/backoff"], "waits grow in one place");
     let blocks = ["spawn_blocking", "block_in_place", "tokio::task::spawn_blocking", "task::spawn_blocking"];
     assert_eq!(naming(&blocks), ["blocking"], "only blocking.rs starts tokio's threads for work that blocks");
+    let starts = ["Builder", "spawn", "scope"].map(|name| [format!("std::thread::{name}"), format!("thread::{name}")]);
+    let starts: Vec<&str> = starts.iter().flatten().map(String::as_str).collect();
+    let mut threads = naming(&starts);
+    threads.retain(|name| !name.ends_with("/tests"));
+    assert_eq!(threads, OWN_THREADS, "only these files start threads of their own");
 }
 
 /// All that is printed passes one file, which escapes it. (Log lines and the bar of progress lead there too.)
@@ -211,7 +225,8 @@ fn one_file_writes_to_the_terminal() {
 
 #[test]
 fn the_server_sees_nothing_of_the_queue() {
-    let queue = ["store", "pipeline", "config", "source", "client", "cli", "daemon"];
+    let queue =
+        ["store", "pipeline", "manifests", "harvest", "control", "config", "source", "client", "web", "cli", "daemon"];
     let mut wrong = Vec::new();
     let files = files();
     let known = names(&files);
@@ -224,6 +239,40 @@ fn the_server_sees_nothing_of_the_queue() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The children of a `mod.rs`, without those that are tests.
+fn children(text: &str) -> usize {
+    let is_child = |line: &&str| {
+        let rest = line.strip_prefix("pub(crate) ").unwrap_or(line).strip_prefix("mod ");
+        rest.is_some_and(|rest| rest.ends_with(';') && !rest.contains("tests"))
+    };
+    text.lines().filter(is_child).count()
+}
+
+#[test]
+fn each_larger_room_says_where_to_start_reading() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut silent = Vec::new();
+    for file in files().iter().filter(|file| children(&file.text) >= 4 && floor(&file.name).is_some()) {
+        let text = std::fs::read_to_string(root.join(&file.name).join("mod.rs")).unwrap();
+        let head = text.lines().map_while(|line| line.strip_prefix("//!")).collect::<String>();
+        if !head.contains("Start reading at ") {
+            silent.push(file.name.clone());
+        }
+    }
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
+/// What is private is reported by the compiler once nothing uses it.
+#[test]
+fn no_module_is_public_but_the_list_for_tests() {
+    let is_public = |line: &&str| line.trim_start().starts_with("pub mod ");
+    for file in files().iter().filter(|file| file.name != "testing") {
+        let public: Vec<&str> = file.text.lines().filter(is_public).collect();
+        let wanted: &[&str] = if file.name == "lib" { &["pub mod testing;"] } else { &[] };
+        assert_eq!(public, wanted, "{}", file.name);
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! `UPDATE_DOCS=1 cargo test --test it generated_pages`.
 
 use clap::{Arg, Command, CommandFactory};
-use scribed::cli::args::Arguments;
-use scribed::config::load::keys::{ConfigKey, FILE, Holds};
-use scribed::config::load::schema::{MANUAL, Manual};
-use scribed::config::load::shape::{Shape, shape};
+use scribed::testing::cli::args::Arguments;
+use scribed::testing::config::load::keys::{ConfigKey, FILE, Holds};
+use scribed::testing::config::load::schema::{MANUAL, Manual};
+use scribed::testing::config::load::shape::{Shape, shape};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;

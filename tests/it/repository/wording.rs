@@ -3,7 +3,7 @@
 
 use crate::support::literals;
 use clap::{Command, CommandFactory};
-use scribed::cli::args::Arguments;
+use scribed::testing::cli::args::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Secrets stay secret (design, promise 10), by the real binary.
+//! Secrets stay secret, by the real binary.
 
 use crate::support::bed::{Bed, Ran, Running, SERVICE_KEY, Service, eventually, files, set_mode};
 use std::fs;

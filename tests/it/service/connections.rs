@@ -2,9 +2,9 @@
 
 use crate::support::test_service::{Canned, KEY, Mood, OTHER_KEY, TestService, eventually, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::server::http::connections::Most;
-use scribed::server::http::request_body::BodyLimits;
-use scribed::server::service::ServiceOptions;
+use scribed::testing::server::http::connections::Most;
+use scribed::testing::server::http::request_body::BodyLimits;
+use scribed::testing::server::service::ServiceOptions;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;

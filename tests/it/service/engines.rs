@@ -1,18 +1,17 @@
 //! Recognisers that are engines behind HTTP: this service itself as one, and a stub that fails as engines do.
 
-use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options};
+use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, open_recogniser, options};
 use reqwest::{Method, StatusCode};
-use scribed::clock::SystemClock;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
-use scribed::server::recognition::openai::request::{EngineProtocol, wav};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
+use scribed::testing::server::recognition::openai::request::{EngineProtocol, wav};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{
     LearntVocabulary, RecognisedChunk, Recogniser, RecogniserError, SpeechChunk,
 };
-use scribed::server::recognition::registry::{NamedRecogniser, Recognisers};
-use scribed::server::service::start;
-use scribed::wire::address::PlainHttp;
+use scribed::testing::server::recognition::registry::{NamedRecogniser, Recognisers};
+use scribed::testing::server::service::start;
+use scribed::testing::wire::address::PlainHttp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -165,7 +164,7 @@ async fn hear(
 async fn service_with(data: &TempDir, engine: &Engine, is_local: bool) -> TestService {
     let named = |name: &str, recogniser: Arc<dyn Recogniser>, is_local| NamedRecogniser {
         name: name.to_owned(),
-        recogniser: Arc::new(LazyRecogniser::from_open(recogniser)),
+        recogniser: open_recogniser(recogniser),
         is_local,
     };
     let built_in = named("pocketsphinx", Canned::new(Mood::Hear), true);

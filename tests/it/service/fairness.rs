@@ -9,8 +9,8 @@ use crate::support::test_service::{
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

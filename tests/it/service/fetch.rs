@@ -5,7 +5,7 @@ use crate::support::bed::Bed;
 use crate::support::receiver::{Mood, Receiver};
 use crate::support::test_service::{Canned, Mood as Hearing, TestService, answer, eventually, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use tempfile::TempDir;

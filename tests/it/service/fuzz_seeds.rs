@@ -43,9 +43,10 @@ fn the_seeds_mean_something() {
     let odd = seed("multipart/odd");
     let body = &odd[odd.iter().position(|byte| *byte == b'\n').unwrap() + 2..];
     assert_eq!(fuzzing::parts(body, "XX", 3).unwrap().len(), 2);
-    let owner = scribed::domain::names::Hash([7; 32]);
+    let owner = scribed::testing::domain::names::Hash([7; 32]);
     for whole in ["create/least", "create/whole"] {
-        scribed::server::http::validate_create::parse_create(&seed(whole), owner, &["en"]).unwrap();
+        let read = scribed::testing::server::http::validate_create::read_create(&seed(whole)).unwrap();
+        read.into_order(owner, &["en"], None).unwrap();
     }
-    scribed::wire::live::read(std::str::from_utf8(&seed("create/live")).unwrap()).unwrap();
+    scribed::testing::wire::live::read(std::str::from_utf8(&seed("create/live")).unwrap()).unwrap();
 }

@@ -1,18 +1,18 @@
-//! The transcription service over HTTP, as the interface and the service notes have it.
+//! The transcription service over HTTP, as the interface describes it.
 
 use crate::support::librivox::{readings, word_errors};
 use crate::support::test_service::{
-    Canned, KEY, Mood, OTHER_KEY, TestService, answer, eventually, names, options, speech,
+    Canned, KEY, Mood, OTHER_KEY, TestService, answer, eventually, names, open_recogniser, options, speech,
 };
 use reqwest::{Method, StatusCode};
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::names::Timestamp;
-use scribed::server::http::auth::own_key;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{Recogniser, RecogniserError};
-use scribed::server::service::{StartError, health, start};
-use scribed::wire::timestamps;
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::http::auth::own_key;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{Recogniser, RecogniserError};
+use scribed::testing::server::service::{StartError, health, start};
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -423,7 +423,7 @@ fn run_and_die<T>(work: impl Future<Output = T>) -> T {
 #[tokio::test]
 async fn a_data_directory_belongs_to_one_process_at_a_time() {
     let (service, data) = TestService::canned().await;
-    let recogniser = Arc::new(LazyRecogniser::from_open(Canned::new(Mood::Hear)));
+    let recogniser = open_recogniser(Canned::new(Mood::Hear));
     let second = start(options(data.path()), recogniser, Arc::new(SystemClock)).await;
     let Err(error @ StartError::Store(_)) = second else { panic!("it started") };
     assert!(error.to_string().contains("in use by another process"), "{error}");
@@ -454,7 +454,7 @@ async fn no_two_are_created_at_once() {
     let data = TempDir::new().unwrap();
     let mut moments = HashSet::new();
     for _ in 0..2 {
-        let recogniser = Arc::new(LazyRecogniser::from_open(Canned::new(Mood::Hear)));
+        let recogniser = open_recogniser(Canned::new(Mood::Hear));
         let service = TestService::on(options(data.path()), recogniser, Arc::new(Stopped)).await;
         for _ in 0..3 {
             let id = service.created(json!({})).await;

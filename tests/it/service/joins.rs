@@ -2,10 +2,10 @@
 //! boundary of its words, against the same speech in one piece.
 
 use crate::support::librivox::readings;
-use scribed::media::decode::{Decoder, INACTIVITY, SAMPLE_RATE};
-use scribed::server::recognition::overlap::{Overlap, join};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{ChunkWord, Recogniser};
+use scribed::testing::media::decode::{Decoder, INACTIVITY, SAMPLE_RATE};
+use scribed::testing::server::recognition::overlap::{Overlap, join};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{ChunkWord, Recogniser};
 use std::path::{Path, PathBuf};
 
 const RATE: f64 = SAMPLE_RATE as f64;

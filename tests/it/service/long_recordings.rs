@@ -8,9 +8,9 @@ use crate::support::test_service::{TestService, answer, eventually, names, optio
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
-use scribed::clock::SystemClock;
-use scribed::server::recognition::openai::engine::{EngineOptions, OpenAiRecogniser};
-use scribed::server::recognition::openai::request::wav;
+use scribed::testing::clock::SystemClock;
+use scribed::testing::server::recognition::openai::engine::{EngineOptions, OpenAiRecogniser};
+use scribed::testing::server::recognition::openai::request::wav;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -75,7 +75,7 @@ impl Asked {
 }
 
 /// A minute and a half of speech: the readings again and again.
-async fn speech() -> Vec<u8> {
+fn speech() -> Vec<u8> {
     let mut all = Vec::new();
     for reading in readings().iter().cycle().take(18) {
         let bytes = std::fs::read(&reading.path).unwrap();
@@ -122,14 +122,14 @@ async fn a_kill_costs_only_the_chunk_that_was_in_progress() {
 #[tokio::test]
 async fn pocketsphinx_goes_on_behind_what_it_recognised_too() {
     let mut asked = Asked::new("");
-    let whole = asked.created(speech().await, json!({})).await;
+    let whole = asked.created(speech(), json!({})).await;
     let whole = asked.ended(&whole).await;
     asked.service.kill();
     let mut id = String::new();
     for passed in [3, 2] {
         asked.service.revive_to_die_at(&format!("chunk-kept:{passed}"));
         if id.is_empty() {
-            id = asked.created(speech().await, json!({})).await;
+            id = asked.created(speech(), json!({})).await;
         }
         assert_eq!(asked.service.end().code, -9);
     }
@@ -153,7 +153,7 @@ async fn a_delete_and_a_stop_wait_for_no_chunk() {
     for _ in 0..ATTEMPTS {
         for recogniser in ["house", "pocketsphinx"] {
             let before = engine.asked().len();
-            let id = asked.created(speech().await, json!({ "model": recogniser })).await;
+            let id = asked.created(speech(), json!({ "model": recogniser })).await;
             begun(&asked, (&engine, before), recogniser).await;
             let since = Instant::now();
             let path = format!("/v2/pre-recorded/{id}?cancel=true");
@@ -164,7 +164,7 @@ async fn a_delete_and_a_stop_wait_for_no_chunk() {
         }
         for recogniser in ["house", "pocketsphinx"] {
             let before = engine.asked().len();
-            let id = asked.created(speech().await, json!({ "model": recogniser })).await;
+            let id = asked.created(speech(), json!({ "model": recogniser })).await;
             begun(&asked, (&engine, before), recogniser).await;
             let since = Instant::now();
             asked.service.running().signal(Signal::TERM);

@@ -6,7 +6,7 @@ use crate::support::receiver::{Mood, Receiver};
 use crate::support::test_service::{Canned, Mood as Ear, TestService, answer, eventually, names, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, StatusCode};
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
@@ -189,7 +189,7 @@ fn with_result(service: &mut Service, bytes: usize, calls: &Value) -> String {
     service.kill();
     let id = Uuid::new_v4().to_string();
     // Not so long ago that it has been kept for long enough.
-    let now = scribed::clock::Clock::now(&scribed::clock::SystemClock).0;
+    let now = scribed::testing::clock::Clock::now(&scribed::testing::clock::SystemClock).0;
     let head = json!({ "v": 1, "upload": Uuid::new_v4().to_string(), "created": now - 2, "ended": { "at": now - 1 }, "params": {}, "calls": calls });
     let result = json!({ "metadata": {}, "transcription": { "full_transcript": "x".repeat(bytes) } });
     service.put(&format!("transcriptions/{id}.json"), head.to_string().as_bytes());

@@ -8,8 +8,8 @@ use crate::support::test_service::{
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, Response, StatusCode, header};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

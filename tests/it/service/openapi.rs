@@ -3,11 +3,11 @@
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Response, header};
-use scribed::server::http::auth::ApiKey;
-use scribed::server::service::ServiceOptions;
-use scribed::server::storage::disk_quota::DiskQuota;
-use scribed::server::storage::live::LiveRecords;
-use scribed::wire::enrichment::Shapes;
+use scribed::testing::server::http::auth::ApiKey;
+use scribed::testing::server::service::ServiceOptions;
+use scribed::testing::server::storage::disk_quota::DiskQuota;
+use scribed::testing::server::storage::live::LiveRecords;
+use scribed::testing::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tempfile::TempDir;

@@ -3,8 +3,8 @@
 use crate::support::test_service::{Canned, KEY, Mood, TestService, answer, options, speech};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
-use scribed::server::service::ServiceOptions;
-use scribed::server::storage::uploads::{A_DAY, UploadRetention};
+use scribed::testing::server::service::ServiceOptions;
+use scribed::testing::server::storage::uploads::{A_DAY, UploadRetention};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

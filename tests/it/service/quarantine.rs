@@ -3,19 +3,19 @@
 
 use crate::support::bed::{SERVICE_KEY, Service, ffmpeg, speech};
 use crate::support::receiver::{Mood, Receiver};
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_for_recognition, take_to_fetch};
 use crate::support::test_service::{answer, eventually, names};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
-use scribed::clock::SystemClock;
-use scribed::domain::names::Timestamp;
-use scribed::server::storage::kill_count::TranscriptionWork;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::storage::kill_count::TranscriptionWork;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
 };
-use scribed::server::storage::uploads::UploadLimits;
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::UploadLimits;
+use scribed::testing::wire::result::File;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs;
@@ -67,28 +67,28 @@ async fn after_a_kill_what_was_in_progress_runs_alone_and_nothing_else_is_blamed
     let root = TempDir::new().unwrap();
     let store = open(root.path());
     let ids = [accepted(&store).await, accepted(&store).await, accepted(&store).await];
-    let [one, two] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
+    let [one, two] = [take_for_recognition(&store).unwrap(), take_for_recognition(&store).unwrap()];
     killed(store, &[(&one, TranscriptionWork::Recognition), (&two, TranscriptionWork::Recognition)]);
 
     let store = open(root.path());
-    let taken = store.take_for_recognition().unwrap();
+    let taken = take_for_recognition(&store).unwrap();
     assert_eq!(taken.id, ids[0]);
-    assert!(store.take_for_recognition().is_none(), "alone");
+    assert!(take_for_recognition(&store).is_none(), "alone");
     killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
     // The one that was not in progress this time goes first: it has the fewer kills.
     let store = open(root.path());
-    let taken = store.take_for_recognition().unwrap();
+    let taken = take_for_recognition(&store).unwrap();
     assert_eq!(taken.id, ids[1]);
     done(&store, &taken);
     // Killed once more the first one would be set aside: it waits, and keeps nobody from working.
-    let third = store.take_for_recognition().unwrap();
+    let third = take_for_recognition(&store).unwrap();
     assert_eq!(third.id, ids[2]);
-    assert!(store.take_for_recognition().is_none());
+    assert!(take_for_recognition(&store).is_none());
     store.allow_last_attempts();
-    assert!(store.take_for_recognition().is_none(), "not beside the third");
+    assert!(take_for_recognition(&store).is_none(), "not beside the third");
     done(&store, &third);
-    let taken = store.take_for_recognition().unwrap();
+    let taken = take_for_recognition(&store).unwrap();
     assert_eq!(taken.id, ids[0]);
     killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
@@ -97,7 +97,7 @@ async fn after_a_kill_what_was_in_progress_runs_alone_and_nothing_else_is_blamed
     let failure = record.head.ended.unwrap().failure.unwrap();
     assert_eq!((record.status.as_str(), failure.code), ("error", 422));
     assert!(failure.message.contains("killed 3 times while it transcribed"), "{}", failure.message);
-    assert!(store.take_for_recognition().is_none() && names(root.path(), "started").is_empty());
+    assert!(take_for_recognition(&store).is_none() && names(root.path(), "started").is_empty());
     assert_eq!(store.upload_store.bytes(), 5, "its audio is kept, and no other");
     drop(store);
     let store = open(root.path());
@@ -118,8 +118,8 @@ async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     drop(store);
     for _ in 0..20 {
         let store = open(root.path());
-        let heard: Vec<TakenTranscription> = std::iter::from_fn(|| store.take_for_recognition()).collect();
-        let fetched: Vec<TakenTranscription> = std::iter::from_fn(|| store.take_to_fetch()).collect();
+        let heard: Vec<TakenTranscription> = std::iter::from_fn(|| take_for_recognition(&store)).collect();
+        let fetched: Vec<TakenTranscription> = std::iter::from_fn(|| take_to_fetch(&store)).collect();
         let heard = heard.iter().map(|taken| (taken, TranscriptionWork::Recognition));
         let work: Vec<_> = heard.chain(fetched.iter().map(|taken| (taken, TranscriptionWork::Fetch))).collect();
         killed(store, &work);
@@ -128,16 +128,16 @@ async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     assert!(ids.iter().all(|id| store.status_and_upload(*id, &OWNER).unwrap().0.as_str() == "queued"));
     store.allow_last_attempts();
     for id in &ids[..2] {
-        let taken = store.take_for_recognition().unwrap();
+        let taken = take_for_recognition(&store).unwrap();
         assert_eq!(taken.id, *id);
-        assert!(store.take_to_fetch().is_none());
+        assert!(take_to_fetch(&store).is_none());
         done(&store, &taken);
     }
-    let taken = store.take_to_fetch().unwrap();
+    let taken = take_to_fetch(&store).unwrap();
     // It did no harm: it is like any other again.
-    store.requeue(&taken, scribed::server::storage::index::QueueKind::ToBeFetched);
+    store.requeue(&taken, scribed::testing::server::storage::index::QueueKind::ToBeFetched);
     let other = accepted(&store).await;
-    assert_eq!(store.take_for_recognition().unwrap().id, other);
+    assert_eq!(take_for_recognition(&store).unwrap().id, other);
 }
 
 /// The service, and how it is asked.

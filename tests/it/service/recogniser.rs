@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::support::librivox::{readings, word_errors};
-use scribed::domain::transcript::Transcript;
-use scribed::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
-use scribed::server::recognition::transcribe::{TranscribeError, TranscribeOptions, transcribe};
+use scribed::testing::domain::transcript::Transcript;
+use scribed::testing::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::transcribe::{TranscribeError, TranscribeOptions, transcribe};
 
 /// One for all tests: a decoder takes a second and 100 MB.
 static SPHINX: LazyLock<Arc<PocketSphinx>> =

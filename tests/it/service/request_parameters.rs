@@ -4,8 +4,8 @@ use crate::support::bed::{Bed, QUICK, ffmpeg};
 use crate::support::librivox::{readings, word_errors};
 use crate::support::test_service::{Canned, KEY, Mood, TestService, answer, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::wire::enrichment::Shapes;
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -161,7 +161,7 @@ async fn sentences_spelling_and_punctuation() {
 #[tokio::test]
 async fn shapes_of_the_public_service() {
     let data = TempDir::new().unwrap();
-    let options = scribed::server::service::ServiceOptions { shapes: Shapes::Current, ..options(data.path()) };
+    let options = scribed::testing::server::service::ServiceOptions { shapes: Shapes::Current, ..options(data.path()) };
     let service = TestService::with(options, Canned::new(Mood::Hear)).await;
     let params = json!({
         "sentences": true, "named_entity_recognition": true, "sentiment_analysis": true, "diarization": true,
@@ -314,7 +314,7 @@ async fn the_first_version_answers_in_one_call() {
     assert!(body["prediction_raw"]["metadata"]["total_transcription_time"].is_number());
     assert_eq!(body["prediction_raw"]["metadata"]["provided_file_metadata"]["channels"], 1);
     // What the first version answers is upgraded to what the second would have answered.
-    let upgraded = scribed::wire::v1_params::upgrade_result(&body);
+    let upgraded = scribed::testing::wire::v1_params::upgrade_result(&body);
     assert_eq!(upgraded.value["result"]["transcription"]["utterances"][0]["text"], prediction[0]["transcription"]);
 
     let (status, body) = call(path, form(&[("output_format", "srt")])).await;
@@ -348,14 +348,15 @@ fn the_table_of_parameters_is_published() {
     let cells: Vec<Vec<&str>> =
         lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect();
     let told: Vec<String> = cells.iter().map(|cells| format!("{} | {} | {}", cells[0], cells[1], cells[2])).collect();
-    let rows = scribed::wire::published::parameters();
+    let rows = scribed::testing::wire::published::parameters();
     let default = |text: &str| if text.is_empty() { "–".to_owned() } else { format!("`{text}`") };
     let rows: Vec<String> =
         rows.iter().map(|row| format!("`{}` | {} | {}", row.path, row.must, default(&row.default))).collect();
     assert_eq!(told.join("\n"), rows.join("\n"));
     let here: Vec<(&str, String)> =
         cells.iter().map(|cells| (cells[0].trim_matches('`'), cells[3].to_owned())).collect();
-    assert_eq!(here, scribed::server::recognition::unsupported::published_abilities());
+    let done = scribed::testing::server::recognition::unsupported::PARAMETERS;
+    assert_eq!(here, done.map(|(path, ability)| (path, ability.to_string())));
     let tests = all_code();
     for cells in &cells {
         assert!(!cells[4].is_empty(), "{cells:?}");

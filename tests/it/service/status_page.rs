@@ -4,10 +4,10 @@ use crate::support::receiver::{Mood as Answers, Receiver};
 use crate::support::test_service::{Canned, KEY, Mood, OTHER_KEY, TestService, eventually, options};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
-use scribed::clock::SystemClock;
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::RecogniserError;
+use scribed::testing::clock::SystemClock;
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::RecogniserError;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +45,8 @@ const HOSTILE: &str = "<script>alert(1)<b><img src=x onerror=alert(2)>'&{{ 7 * 7
 #[tokio::test]
 async fn the_page_shows_moments_by_the_clock_that_is_configured() {
     let data = TempDir::new().unwrap();
-    let options = scribed::server::service::ServiceOptions {
-        shown: scribed::domain::zone::Zone::parse("Asia/Kolkata").unwrap(),
+    let options = scribed::testing::server::service::ServiceOptions {
+        shown: scribed::testing::domain::zone::Zone::parse("Asia/Kolkata").unwrap(),
         ..options(data.path())
     };
     let service = TestService::with(options, Canned::new(Mood::Hear)).await;

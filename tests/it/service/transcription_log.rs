@@ -2,28 +2,28 @@
 //! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
 
 use crate::support::child::test_in_child;
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_to_fetch};
 use proptest::prelude::*;
-use scribed::clock::SystemClock;
-use scribed::crash_points::Point;
-use scribed::domain::names::Timestamp;
-use scribed::server::recognition::dispatcher::{Recognition, SLICE};
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::RecogniserError;
-use scribed::server::recognition::transcribe::LONGEST;
-use scribed::server::recognition::worker::Worker;
-use scribed::server::storage::log::framing;
-use scribed::server::storage::log::framing::Frame;
-use scribed::server::storage::log::group_commit::GroupCommit;
-use scribed::server::storage::log::ledger::LogLine;
-use scribed::server::storage::log::recovery;
-use scribed::server::storage::record_meta::RecordMeta;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::SystemClock;
+use scribed::testing::crash_points::Point;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::server::recognition::dispatcher::{Recognition, SLICE};
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::RecogniserError;
+use scribed::testing::server::recognition::transcribe::LONGEST;
+use scribed::testing::server::recognition::worker::Worker;
+use scribed::testing::server::storage::log::framing;
+use scribed::testing::server::storage::log::framing::Frame;
+use scribed::testing::server::storage::log::group_commit::GroupCommit;
+use scribed::testing::server::storage::log::ledger::LogLine;
+use scribed::testing::server::storage::log::recovery;
+use scribed::testing::server::storage::record_meta::RecordMeta;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionStore,
 };
-use scribed::wire::enrichment::Shapes;
-use scribed::wire::result::File;
+use scribed::testing::wire::enrichment::Shapes;
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ async fn accepted(store: &Arc<TranscriptionStore>, number: u64) -> Uuid {
 }
 
 fn end(store: &TranscriptionStore, taken: &TakenTranscription, well: bool) {
-    let failure = (!well).then(|| scribed::server::storage::transcriptions::TranscriptionFailure {
+    let failure = (!well).then(|| scribed::testing::server::storage::transcriptions::TranscriptionFailure {
         code: 422,
         message: "no sound".to_owned(),
     });
@@ -130,7 +130,7 @@ impl Case {
                 self.number += 1;
                 self.model.insert(accepted(store, self.number).await, (self.number, false));
             }
-            Act::Take => self.taken.extend(store.take_to_fetch()),
+            Act::Take => self.taken.extend(take_to_fetch(store)),
             Act::End(which, well) if !self.taken.is_empty() => {
                 let taken = self.taken.swap_remove(which.index(self.taken.len()));
                 end(store, &taken, well);
@@ -202,7 +202,7 @@ fn work(root: &Path) {
         let id = runtime.block_on(accepted(&store, number));
         say("accepted", id, number);
         // Every tenth stays open: in its volume something is needed.
-        let Some(taken) = store.take_to_fetch().filter(|taken| taken.id == id && number % 10 != 0) else { continue };
+        let Some(taken) = take_to_fetch(&store).filter(|taken| taken.id == id && number % 10 != 0) else { continue };
         end(&store, &taken, number % 2 == 0);
         say("ended", id, number);
         ended.push((id, number));
@@ -320,7 +320,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     let store = Arc::new(open_with(root.path(), LARGE));
     let ids = [1, 2].map(|number| {
         let id = runtime.block_on(accepted(&store, number));
-        store.mark_fetched(&store.take_to_fetch().unwrap());
+        store.mark_fetched(&take_to_fetch(&store).unwrap());
         id
     });
     let path = root.path().join("ledger/00000001.log");

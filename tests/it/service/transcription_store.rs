@@ -1,17 +1,17 @@
 //! The service's desk by itself: what it finds when it is opened again.
 
 use crate::support::manual_clock::ManualClock;
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_for_recognition};
 use crate::support::test_service::names;
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::storage::index::NextCall;
-use scribed::server::storage::log::framing;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::storage::index::NextCall;
+use scribed::testing::server::storage::log::framing;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
-use scribed::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
@@ -75,7 +75,7 @@ async fn ended(store: &Arc<TranscriptionStore>, at: i64, result: &str) -> Uuid {
 async fn ended_for(store: &Arc<TranscriptionStore>, at: i64, result: &str, owner: Hash) -> Uuid {
     let upload = kept_for(store, 10, owner).await;
     let Acceptance::Accepted(id) = accepted_for(store, upload, owner).await else { panic!("it is accepted") };
-    let taken: TakenTranscription = store.take_for_recognition().unwrap();
+    let taken: TakenTranscription = take_for_recognition(store).unwrap();
     assert_eq!(taken.id, id);
     store.end(&taken, TranscriptionEnd { at: Timestamp(at), failure: None }, Some(result)).unwrap();
     id
@@ -96,7 +96,7 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     for upload in uploads {
         ids.push(accepted(&store, upload).await.unwrap());
     }
-    let [first, second] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
+    let [first, second] = [take_for_recognition(&store).unwrap(), take_for_recognition(&store).unwrap()];
     assert_eq!([first.id, second.id], ids[..2]);
     store.end(&first, DONE, Some("{\"a\": 1.0}")).unwrap();
     let failure = TranscriptionFailure { code: 422, message: "no sound".to_owned() };
@@ -111,8 +111,8 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     assert_eq!(standing(1).head.ended.unwrap().failure, Some(failure));
     assert_eq!(standing(2).status.as_str(), "queued");
     assert!(store.read(ids[0], &OTHER).unwrap().is_none(), "another owner's");
-    assert_eq!(store.take_for_recognition().unwrap().id, ids[2]);
-    assert!(store.take_for_recognition().is_none());
+    assert_eq!(take_for_recognition(&store).unwrap().id, ids[2]);
+    assert!(take_for_recognition(&store).is_none());
     assert_eq!(store.upload_store.bytes(), 10, "only the upload that is still needed");
 }
 
@@ -125,7 +125,7 @@ async fn what_was_cut_short_is_cleared_away() {
     let ended = kept(&store, 10).await;
     accepted(&store, ended).await.unwrap();
     let label = fs::read(root.path().join(format!("uploads/{ended}.json"))).unwrap();
-    store.end(&store.take_for_recognition().unwrap(), DONE, Some("{}")).unwrap();
+    store.end(&take_for_recognition(&store).unwrap(), DONE, Some("{}")).unwrap();
     drop(store);
     let put = |name: &str, bytes: &[u8]| fs::write(root.path().join(name), bytes).unwrap();
     fs::remove_file(root.path().join(format!("uploads/{fileless}"))).unwrap();
@@ -244,11 +244,11 @@ async fn owners_take_turns_and_each_has_a_limit() {
     }
     assert_eq!(accepted_for(&store, own, OWNER).await, Acceptance::Full(3));
     let Acceptance::Accepted(other) = accepted_for(&store, others, OTHER).await else { panic!("it has its own limit") };
-    let [first, second] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
+    let [first, second] = [take_for_recognition(&store).unwrap(), take_for_recognition(&store).unwrap()];
     assert_eq!([first.id, second.id], [ids[0], other], "in turn, although three were there before");
-    assert!(store.take_for_recognition().is_none(), "each has one that runs");
+    assert!(take_for_recognition(&store).is_none(), "each has one that runs");
     store.end(&first, DONE, Some("{}")).unwrap();
-    assert_eq!(store.take_for_recognition().unwrap().id, ids[1]);
+    assert_eq!(take_for_recognition(&store).unwrap().id, ids[1]);
     assert!(matches!(accepted_for(&store, own, OWNER).await, Acceptance::Accepted(_)), "one has ended");
     drop(store);
     let store = open_with(root.path(), 0, StoreRules { running: 1, queue: 2, ..rules() }).unwrap();
@@ -262,7 +262,7 @@ async fn what_has_ended_can_be_deleted_and_nothing_is_left() {
     let upload = kept(&store, 10).await;
     let open_one = accepted(&store, upload).await.unwrap();
     assert_eq!(store.delete(open_one, &OWNER).unwrap(), DeleteResult::Open);
-    let taken = store.take_for_recognition().unwrap();
+    let taken = take_for_recognition(&store).unwrap();
     assert_eq!(store.delete(open_one, &OWNER).unwrap(), DeleteResult::Open);
     store.end(&taken, DONE, Some("{}")).unwrap();
     assert_eq!(store.delete(open_one, &OTHER).unwrap(), DeleteResult::Unknown);
@@ -407,7 +407,7 @@ async fn a_desk_of_format_1() {
         (standing.status.as_str(), standing.result.unwrap().read().unwrap().get()),
         ("done", "{\"metadata\":{}}")
     );
-    assert_eq!(store.take_for_recognition().unwrap().id.to_string(), QUEUED);
+    assert_eq!(take_for_recognition(&store).unwrap().id.to_string(), QUEUED);
 }
 
 const ENDED: &str = "6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c01";

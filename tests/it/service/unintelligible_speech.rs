@@ -5,7 +5,7 @@ use crate::support::bed::{Bed, QUICK, ffmpeg};
 use crate::support::librivox::readings;
 use crate::support::test_service::{TestService, options};
 use reqwest::StatusCode;
-use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;

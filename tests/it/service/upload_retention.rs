@@ -1,16 +1,16 @@
 //! How long the service keeps uploads: for several creates, for those who read them, and no longer than it may.
 
 use crate::support::manual_clock::ManualClock;
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_for_recognition};
 use crate::support::test_service::{Canned, Mood, TestService, answer, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::clock::Clock;
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::Clock;
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
 };
-use scribed::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::path::Path;
@@ -123,7 +123,7 @@ impl Bed {
     /// Creates and ends one of this upload now; its id.
     async fn transcribed(&self, store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
         let id = created(store, upload, owner).await?;
-        let taken = store.take_for_recognition().unwrap();
+        let taken = take_for_recognition(store).unwrap();
         assert_eq!(taken.id, id);
         store.end(&taken, TranscriptionEnd { at: self.clock.now(), failure: None }, Some("{}")).unwrap();
         Some(id)
@@ -197,7 +197,7 @@ async fn an_upload_that_a_transcription_waits_for_stays() {
     assert!(is_kept(&store, upload));
     store
         .end(
-            &store.take_for_recognition().unwrap(),
+            &take_for_recognition(&store).unwrap(),
             TranscriptionEnd { at: bed.clock.now(), failure: None },
             Some("{}"),
         )

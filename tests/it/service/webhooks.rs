@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, StatusCode};
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::webhooks::dispatcher::ServiceWebhook;
-use scribed::server::webhooks::signature::SigningSecret;
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::webhooks::dispatcher::ServiceWebhook;
+use scribed::testing::server::webhooks::signature::SigningSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,27 +3,27 @@
 
 use crate::service::memory::Chatter;
 use crate::support::receiver::{Mood, Receiver};
-use crate::support::store_rules::{OWNER, store_rules};
+use crate::support::store_rules::{OWNER, store_rules, take_for_recognition};
 use crate::support::test_service::{KEY, OTHER_KEY, TestService, answer, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::fetch::download::Fetcher;
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::fetch::worker::FetchWorker;
-use scribed::server::recognition::dispatcher::{Recognition, SLICE};
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
-use scribed::server::recognition::transcribe::LONGEST;
-use scribed::server::recognition::worker::{AGAIN, Worker};
-use scribed::server::storage::index::MOST_RESTING;
-use scribed::server::storage::transcriptions::{
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::fetch::download::Fetcher;
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::fetch::worker::FetchWorker;
+use scribed::testing::server::recognition::dispatcher::{Recognition, SLICE};
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::transcribe::LONGEST;
+use scribed::testing::server::recognition::worker::{AGAIN, Worker};
+use scribed::testing::server::storage::index::MOST_RESTING;
+use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionStore,
 };
-use scribed::server::storage::uploads::UploadLimits;
-use scribed::wire::enrichment::Shapes;
-use scribed::wire::result::File;
+use scribed::testing::server::storage::uploads::UploadLimits;
+use scribed::testing::wire::enrichment::Shapes;
+use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
@@ -184,9 +184,9 @@ async fn a_cancel_that_cannot_be_written_leaves_the_transcription_where_it_waits
     fs::rename(&folder, &away).unwrap();
     store.cancel(id, &OWNER).unwrap_err();
     fs::rename(&away, &folder).unwrap();
-    let taken = store.take_for_recognition().expect("it waits");
+    let taken = take_for_recognition(&store).expect("it waits");
     assert_eq!(taken.id, id);
-    store.requeue(&taken, scribed::server::storage::index::QueueKind::ToBeHeard);
+    store.requeue(&taken, scribed::testing::server::storage::index::QueueKind::ToBeHeard);
     assert_eq!(store.cancel(id, &OWNER).unwrap(), DeleteResult::Removed);
 }
 

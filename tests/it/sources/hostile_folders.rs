@@ -1,9 +1,9 @@
-//! What folders really hold, and disks really do (design, section 7), by the real binary.
+//! What folders really hold, and disks really do, by the real binary.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::domain::stage::StageKind;
-use scribed::store::contract::{ALL, ClaimLimit, Claims, Hold};
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claims, Hold};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -157,7 +157,7 @@ fn a_full_disk_keeps_the_result_and_the_next_pass_writes_it_without_buying() {
 
 /// Writes down in the queue that this was about to be placed too, as a killed process would have.
 fn announce(bed: &Bed, hash: Hash) -> Vec<Hash> {
-    let store = scribed::store::sled::open(&bed.path("state")).unwrap();
+    let store = scribed::testing::store::sled::open(&bed.path("state")).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let late = Timestamp(i64::MAX / 2);
@@ -307,8 +307,8 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
     fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
     let sparse = fs::File::create(bed.path("inbox/sparse.wav")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    let honest = scribed::source::mount::disk::Disk::detect(&bed.path("inbox")).unwrap()
-        == scribed::source::mount::disk::Disk::Honest;
+    let honest = scribed::testing::source::mount::disk::Disk::detect(&bed.path("inbox")).unwrap()
+        == scribed::testing::source::mount::disk::Disk::Honest;
     assert!(honest, "this test needs its temporary folder on ext4, xfs or btrfs, which count blocks as they are");
     let mut said = String::new();
     eventually("both end", || {

@@ -1,15 +1,15 @@
-//! A share that goes away is not a deletion (design, promise 6): one alarm, no state changes, and on it
+//! A share that goes away is not a deletion: one alarm, no state changes, and on it
 //! goes when it is back.
 
 use crate::sources::watch::{Watching, until};
 use crate::support::bed::{Bed, QUICK, Service, Share, SmallDisk, eventually, speech};
 use rustix::process::Signal;
-use scribed::daemon::Daemon;
-use scribed::domain::fault::FaultKind;
-use scribed::domain::job::Job;
-use scribed::domain::stage::StageKind;
-use scribed::pipeline::engine::Until;
-use scribed::source::scan::folder_scan::FolderScan;
+use scribed::testing::daemon::Daemon;
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::pipeline::engine::Until;
+use scribed::testing::source::scan::folder_scan::FolderScan;
 use std::fs;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
         fs::write(share.disk.join(format!("{n}.wav")), n.to_string()).unwrap();
     }
     let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
-    let (store, clock) = (&*watching.house.store, &scribed::clock::SystemClock);
+    let (store, clock) = (&*watching.house.store, &scribed::testing::clock::SystemClock);
     let gone = std::sync::Once::new();
     let admitted = || gone.call_once(|| share.goes());
     let scanned = FolderScan { mount: &mount, store, clock, admitted: &admitted, on_folder: None, only: None }

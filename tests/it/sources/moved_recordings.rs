@@ -4,7 +4,7 @@
 use crate::support::bed::{Bed, files};
 use crate::support::config::Config;
 use crate::support::stub::{Endpoint, Stub};
-use scribed::domain::names::Hash;
+use scribed::testing::domain::names::Hash;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ fn content(bed: &Bed, output: &str) -> String {
 }
 
 fn hash(text: &str) -> String {
-    scribed::domain::names::Hash::of(text.as_bytes()).to_string()
+    scribed::testing::domain::names::Hash::of(text.as_bytes()).to_string()
 }
 
 #[test]

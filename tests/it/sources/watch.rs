@@ -2,10 +2,10 @@
 //! scribed wrote itself. The periodic scan is an hour away: whatever is found, the watch has found.
 
 use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
-use scribed::config::load::read;
-use scribed::daemon::Daemon;
-use scribed::domain::job::Job;
-use scribed::store::contract::Filter;
+use scribed::testing::config::load::read;
+use scribed::testing::daemon::Daemon;
+use scribed::testing::domain::job::Job;
+use scribed::testing::store::contract::Filter;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use crate::support::bed::{Bed, Running, eventually, ffmpeg, speech};
 use rustix::process::Signal;
-use scribed::domain::names::Hash;
+use scribed::testing::domain::names::Hash;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;

@@ -4,15 +4,15 @@
 
 use crate::support::child::test_in_child;
 use crate::support::jobs::{START, key, next, stamp};
-use scribed::domain::job::Job;
-use scribed::domain::names::{JobId, Timestamp};
-use scribed::domain::stage::{Stage, StageKind};
-use scribed::store::contract::{
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::{JobId, Timestamp};
+use scribed::testing::domain::stage::{Stage, StageKind};
+use scribed::testing::store::contract::{
     ALL, ClaimLimit, Claimed, Claims, Filter, HistoryEntry, Hold, Jobs, KnownPurchase, Queries, Store, StoreError,
 };
-use scribed::store::memory::MemoryDisk;
-use scribed::store::queue::{Journal, QueueStore, Rows};
-use scribed::store::sled;
+use scribed::testing::store::memory::MemoryDisk;
+use scribed::testing::store::queue::{Journal, QueueStore, Rows};
+use scribed::testing::store::sled;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

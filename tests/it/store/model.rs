@@ -5,13 +5,13 @@ use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, co
 use crate::support::jobs::{at, fault, key, next, order, service, stamp, transcription};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use scribed::domain::budget::{BudgetLimit, Period};
-use scribed::domain::charge::Charge;
-use scribed::domain::fault::FaultKind;
-use scribed::domain::job::Job;
-use scribed::domain::names::{JobId, Timestamp};
-use scribed::domain::stage::{JobEvent, Skip, StageKind};
-use scribed::store::contract::{ALL, ClaimLimit, Claimed, Hold, KnownPurchase};
+use scribed::testing::domain::budget::{BudgetLimit, Period};
+use scribed::testing::domain::charge::Charge;
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::{JobId, Timestamp};
+use scribed::testing::domain::stage::{JobEvent, Skip, StageKind};
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claimed, Hold, KnownPurchase};
 
 #[derive(Debug, Clone)]
 enum Act {

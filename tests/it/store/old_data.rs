@@ -2,13 +2,13 @@
 //! gets a folder of its own beside them.
 
 use crate::support::jobs::{START, at, fault, key, outputs, stamp, taken_to};
-use scribed::domain::charge::{Charge, State};
-use scribed::domain::fault::FaultKind;
-use scribed::domain::job::Job;
-use scribed::domain::names::JobId;
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::StageKind;
-use scribed::store::contract::{HistoryEntry, KnownPurchase};
+use scribed::testing::domain::charge::{Charge, State};
+use scribed::testing::domain::fault::FaultKind;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::JobId;
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::store::contract::{HistoryEntry, KnownPurchase};
 use std::path::PathBuf;
 
 fn folder() -> PathBuf {
@@ -99,7 +99,7 @@ fn a_history_of_format_1() {
 fn a_configuration_of_the_first_release_is_read() {
     let path = folder().join("jobs.toml");
     let env = |_: &str| Some("a-key".into());
-    let config = scribed::config::load::read::load_with(&path, &env).unwrap();
+    let config = scribed::testing::config::load::read::load_with(&path, &env).unwrap();
     assert_eq!(config.sources[0].name.as_str(), "interviews");
     assert_eq!(config.retry.attempts, 5);
 }

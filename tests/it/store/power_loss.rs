@@ -2,7 +2,7 @@
 
 use super::durability;
 use crate::service::transcription_log;
-use scribed::store::sled;
+use scribed::testing::store::sled;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -155,3 +155,34 @@ fn nothing_is_imported_or_exported_while_a_daemon_runs() {
     assert!(!bed.path("out.jsonl").exists());
     daemon.kill();
 }
+
+/// What a person accepted exists nowhere else, and goes with the queue.
+#[test]
+fn accepted_texts_move_with_the_queue_and_those_that_a_file_lacks_are_named() {
+    let stub = Stub::start(one_fails);
+    let bed = bed(&stub);
+    write(&bed, "a.en.txt", "all of it by hand\n");
+    assert_eq!(bed.run(["accept", "inbox/a.en.txt"]).code, 0);
+    let job = bed.jobs()["a.wav"]["id"].to_string();
+    let exported = bed.run(["state", "export", "queue.jsonl"]);
+    assert!(exported.code == 0 && !exported.stdout.contains("lacks"), "{exported:?}");
+    // As an earlier release wrote it.
+    let text = fs::read_to_string(bed.path("queue.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("\"record\":\"accepted\"")).collect();
+    let earlier = lines.join("\n").replace(",\"texts\":1", "") + "\n";
+    assert!(!earlier.contains("by hand") && text.contains("by hand") && !earlier.contains("\"texts\""));
+    fs::write(bed.path("earlier.jsonl"), earlier).unwrap();
+    let third = Config::of(&stub).inbox("").section("[state]\nstore = \"sled:three\"");
+    fs::write(bed.path("third.toml"), third.to_string()).unwrap();
+    let imported = bed.run(["--config", "third.toml", "state", "import", "earlier.jsonl"]);
+    let words = format!("the file lacks the accepted text of 1 job: {job}.");
+    assert!(imported.code == 0 && imported.stdout.contains(&words), "{imported:?}");
+    let imported = bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]);
+    assert!(imported.code == 0 && !imported.stdout.contains("lacks"), "{imported:?}");
+    let kept = |state: &str| crate::support::bed::files(&bed.path(state).join("accepted"));
+    let names = |state: &str| {
+        let names = kept(state).into_iter().map(|path| Path::new(&path).file_name().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!((names("one"), names("one").len()), (names("two"), 1));
+}

@@ -2,8 +2,8 @@
 //! killed. Nothing waits for a fixed time: conditions are polled up to a deadline.
 
 use super::leftovers;
-use scribed::server::storage::log::framing;
-use scribed::server::storage::log::framing::Frame;
+use scribed::testing::server::storage::log::framing;
+use scribed::testing::server::storage::log::framing::Frame;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};

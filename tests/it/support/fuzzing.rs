@@ -4,15 +4,15 @@
 use axum::http::Uri;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
-use scribed::captions::{CaptionFile, CaptionFormat, Profile, check, fix};
-use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
-use scribed::server::http::{records, validate_create};
-use scribed::wire::page::ListQuery;
-use scribed::wire::parameter_check::Side;
-use scribed::wire::params::Params;
-use scribed::wire::record::Status;
-use scribed::wire::{live, published, v1_params};
+use scribed::testing::captions::{CaptionFile, CaptionFormat, Profile, check, fix};
+use scribed::testing::domain::names::{Hash, Timestamp};
+use scribed::testing::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
+use scribed::testing::server::http::{records, validate_create};
+use scribed::testing::wire::page::ListQuery;
+use scribed::testing::wire::parameter_check::Side;
+use scribed::testing::wire::params::Params;
+use scribed::testing::wire::record::Status;
+use scribed::testing::wire::{live, published, v1_params};
 use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -65,7 +65,7 @@ const OWNER: Hash = Hash([7; 32]);
 
 /// Checks bytes as the body of a create, of an upload by address and of a first-version form, and as a live record.
 pub fn create(bytes: &[u8]) {
-    match validate_create::parse_create(bytes, OWNER, &["en"]) {
+    match validate_create::read_create(bytes).and_then(|read| read.into_order(OWNER, &["en"], None)) {
         Ok(request) => {
             // Accepted parameters are read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);

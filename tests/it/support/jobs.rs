@@ -1,12 +1,12 @@
 //! Makes jobs at every stage by applying events.
 
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::job::{Job, JobKey, Output, Stamp};
-use scribed::domain::manifest_row::{ManifestRow, RowMedia};
-use scribed::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::path::RelPath;
-use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, Skip, StageKind, UploadedAudio};
-use scribed::domain::token::{PurchaseKey, Token};
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::testing::domain::manifest_row::{ManifestRow, RowMedia};
+use scribed::testing::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, Skip, StageKind, UploadedAudio};
+use scribed::testing::domain::token::{PurchaseKey, Token};
 
 /// The time at which tests begin: 2026-11-18.
 pub const START: Timestamp = Timestamp(1_795_000_000_000);
@@ -113,7 +113,7 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
                 JobEvent::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
             }
             (StageKind::Following, StageKind::Probed) => {
-                JobEvent::Followed { order: order(n), owner: scribed::domain::names::JobId(1) }
+                JobEvent::Followed { order: order(n), owner: scribed::testing::domain::names::JobId(1) }
             }
             _ => next(&job, n).unwrap(),
         };

@@ -1,7 +1,7 @@
 //! A clock that a test sets.
 
-use scribed::clock::{Clock, SystemClock, Uptime};
-use scribed::domain::names::Timestamp;
+use scribed::testing::clock::{Clock, SystemClock, Uptime};
+use scribed::testing::domain::names::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

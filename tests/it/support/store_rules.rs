@@ -1,9 +1,10 @@
 //! Rules for the embedded service's store that do not limit a test.
 
-use scribed::domain::names::Hash;
-use scribed::server::storage::transcriptions::StoreRules;
-use scribed::server::storage::uploads::{UploadLimits, UploadRetention};
-use scribed::server::webhooks::policy::DeliveryRetries;
+use scribed::testing::domain::names::Hash;
+use scribed::testing::server::storage::index::QueueKind;
+use scribed::testing::server::storage::transcriptions::{StoreRules, TakenTranscription, TranscriptionStore};
+use scribed::testing::server::storage::uploads::{UploadLimits, UploadRetention};
+use scribed::testing::server::webhooks::policy::DeliveryRetries;
 use std::time::Duration;
 
 /// The owner of the first key.
@@ -22,4 +23,16 @@ pub fn store_rules() -> StoreRules {
         patience: DeliveryRetries::default(),
         volume: 4 << 20,
     }
+}
+
+/// Takes the next transcription to be recognised, whoever owns it.
+pub fn take_for_recognition(store: &TranscriptionStore) -> Option<TakenTranscription> {
+    let owners = store.waiting_owners(QueueKind::ToBeHeard);
+    owners.iter().find_map(|owner| store.take_for_recognition_of(owner))
+}
+
+/// Takes the next transcription whose audio is to be fetched, whoever owns it.
+pub fn take_to_fetch(store: &TranscriptionStore) -> Option<TakenTranscription> {
+    let owners = store.waiting_owners(QueueKind::ToBeFetched);
+    owners.iter().find_map(|owner| store.take_to_fetch_of(owner))
 }

@@ -2,8 +2,8 @@
 //! really accepted.
 
 use super::scripted::{Scripted, Seen, Step, http};
-use scribed::domain::names::Timestamp;
-use scribed::wire::timestamps;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -284,6 +284,14 @@ impl Stub {
     /// Starts a service without faults.
     pub fn well() -> Self {
         Self::start(|_, _| Act::Well)
+    }
+
+    /// Starts a service without faults that changes each record before it answers with it.
+    pub fn changing_results(change: fn(&mut Value)) -> Self {
+        Self::start(move |asked, _| match asked.endpoint {
+            Endpoint::Read => Act::Change(change),
+            _ => Act::Well,
+        })
     }
 
     /// Starts a service whose transcriptions end when the returned flag is set.

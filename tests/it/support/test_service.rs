@@ -2,18 +2,18 @@
 
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
-use scribed::clock::{Clock, SystemClock};
-use scribed::server::fetch::ssrf_guard::AddressPolicy;
-use scribed::server::http::auth::ApiKey;
-use scribed::server::http::listener::ListenerLimits;
-use scribed::server::http::request_body::BodyLimits;
-use scribed::server::recognition::dispatcher::SLICE;
-use scribed::server::recognition::lazy::LazyRecogniser;
-use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
-use scribed::server::recognition::transcribe::LONGEST;
-use scribed::server::service::{REQUESTS, RunningService, ServiceOptions, start};
-use scribed::server::webhooks::policy::DeliveryRetries;
-use scribed::wire::enrichment::Shapes;
+use scribed::testing::clock::{Clock, SystemClock};
+use scribed::testing::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::testing::server::http::auth::ApiKey;
+use scribed::testing::server::http::listener::ListenerLimits;
+use scribed::testing::server::http::request_body::BodyLimits;
+use scribed::testing::server::recognition::dispatcher::SLICE;
+use scribed::testing::server::recognition::lazy::LazyRecogniser;
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::transcribe::LONGEST;
+use scribed::testing::server::service::{REQUESTS, RunningService, ServiceOptions, start};
+use scribed::testing::server::webhooks::policy::DeliveryRetries;
+use scribed::testing::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -26,6 +26,11 @@ pub const OTHER_KEY: &str = "another-key";
 /// Failed webhook deliveries are retried almost at once.
 pub const QUICK: DeliveryRetries =
     DeliveryRetries { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
+
+/// Returns a recogniser that is open already.
+pub fn open_recogniser(recogniser: Arc<dyn Recogniser>) -> Arc<LazyRecogniser> {
+    Arc::new(LazyRecogniser::new(move || Ok(Arc::clone(&recogniser))))
+}
 
 /// How the canned recogniser handles a segment.
 pub enum Mood {
@@ -94,7 +99,7 @@ pub fn options(data: &Path) -> ServiceOptions {
         running: 25,
         queue: 300,
         retention: Duration::from_secs(365 * 24 * 3600),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
+        uploads: scribed::testing::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
         reach: AddressPolicy::public(),
@@ -110,7 +115,7 @@ pub fn options(data: &Path) -> ServiceOptions {
         cors: Vec::new(),
         public_url: None,
         trusted_proxies: Vec::new(),
-        shown: scribed::domain::zone::Zone::UTC,
+        shown: scribed::testing::domain::zone::Zone::UTC,
     }
 }
 
@@ -122,7 +127,7 @@ impl TestService {
     }
 
     pub async fn with(options: ServiceOptions, recogniser: Arc<dyn Recogniser>) -> Self {
-        Self::on(options, Arc::new(LazyRecogniser::from_open(recogniser)), Arc::new(SystemClock)).await
+        Self::on(options, open_recogniser(recogniser), Arc::new(SystemClock)).await
     }
 
     pub async fn on(options: ServiceOptions, recogniser: Arc<LazyRecogniser>, clock: Arc<dyn Clock>) -> Self {

@@ -1,6 +1,7 @@
-//! Found ▷ Settled: waits until a file is no longer being copied (design, promise 3).
+//! Found ▷ Settled: waits until a file is no longer being copied. See `docs/explanation/guarantees.md`, "Nothing
+//! incomplete is sent or written".
 
-mod completeness;
+mod unfinished_copy;
 
 use crate::clock::{Clock, Moment};
 use crate::domain::fault::Fault;
@@ -32,8 +33,13 @@ pub async fn run(mount: &Mount, store: &dyn Queries, clock: &dyn Clock, job: &Jo
         _ if is_whole => (Ok(FileLook::File(job.seen)), None),
         MediaFile::File { path, disk } => {
             let is_quiet = matches!(decide_settled(job, job.seen, *disk, settle, at), StageOutcome::Step(_));
-            completeness::look_and_open(path, *disk, job.seen, is_quiet && !completeness::is_known(mount, job, at))
-                .await
+            unfinished_copy::look_and_open(
+                path,
+                *disk,
+                job.seen,
+                is_quiet && !unfinished_copy::is_known(mount, job, at),
+            )
+            .await
         }
         _ => (medium.look().await, None),
     };
@@ -57,11 +63,11 @@ async fn check_complete(
     mount: &Mount,
     job: &Job,
     medium: MediaFile,
-    opened: Option<completeness::Inspected>,
+    opened: Option<unfinished_copy::Inspected>,
     at: Moment,
 ) -> Result<StageOutcome, Fault> {
     match medium {
-        MediaFile::File { path, .. } => completeness::run(mount, at, job, path, opened).await,
+        MediaFile::File { path, .. } => unfinished_copy::run(mount, at, job, path, opened).await,
         MediaFile::Object { .. } | MediaFile::Remote(_) => Ok(StageOutcome::Step(JobEvent::Settled)),
     }
 }

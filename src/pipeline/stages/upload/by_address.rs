@@ -11,12 +11,12 @@ use crate::domain::token::PurchaseKey;
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::stages::known_purchase::reuse_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::store::contract::Store;
+use crate::store::contract::Purchases;
 
 /// Returns what an upload would return, unless the result is bought already or being bought, or `reserving` says that
 /// it does not fit into a budget. `reserving` begins only after the first check.
 pub async fn run(
-    store: &dyn Store,
+    store: &dyn Purchases,
     clock: &dyn Clock,
     identity: &Identity,
     job: &Job,

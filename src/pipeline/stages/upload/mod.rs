@@ -1,9 +1,10 @@
 //! Probed ▷ Uploaded: sends the audio to the service, once for all jobs that share it, and hashes it on its way. It
 //! sends the file, or its sound track alone (`extract_audio`); in both cases the purchase is for the file's content.
+//! Start reading at [`run`].
 
 pub(crate) mod by_address;
 pub(crate) mod extract_audio;
-pub mod stream;
+pub(crate) mod stream;
 
 use crate::client::contract::{AcceptedUpload as Answer, Client};
 use crate::clock::Clock;
@@ -25,7 +26,7 @@ use crate::pipeline::stages::upload::extract_audio::{ExtractedAudio, Extractor, 
 use crate::pipeline::stages::upload::stream::{StreamProgress, UploadStream};
 use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::Store;
+use crate::store::contract::Purchases;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use std::time::Duration;
 /// fit into a budget. `reserving` begins only after the first check.
 #[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
 pub async fn run(
-    store: &dyn Store,
+    store: &dyn Purchases,
     client: &dyn Client,
     clock: &dyn Clock,
     mount: &Mount,

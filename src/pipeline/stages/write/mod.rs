@@ -1,10 +1,10 @@
-//! Fetched ▷ Written: publishes the outputs beside the recording, whole or not at all.
+//! Fetched ▷ Written: publishes the outputs beside the recording, whole or not at all. Start reading at [`run`].
 
 mod access;
 mod bucket_output;
 pub(crate) mod in_flight;
 mod own_outputs;
-mod publish;
+mod publish_to_folder;
 mod relocation;
 mod render;
 pub(crate) mod rerender;
@@ -30,14 +30,14 @@ use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
 use crate::pipeline::stages::write::own_outputs::{names_of_others, output_folder, own_outputs};
-use crate::pipeline::stages::write::publish::publish_to_folder;
+use crate::pipeline::stages::write::publish_to_folder::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
 use crate::pipeline::stages::write::rerender::{JobSettings, rendered_now};
 use crate::pipeline::stages::write::review::review_result;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::with_folders;
-use crate::store::contract::{Hold, Lease, Store, StoreError};
+use crate::store::contract::{Claims, Hold, Lease, Purchases, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -224,7 +224,7 @@ const LONGEST_PLACING: usize = 64;
 /// Commits the hashes of the outputs before they are published: whoever finds the files after a crash knows them as
 /// ours.
 async fn record_hashes<N>(
-    store: &dyn Store,
+    store: &dyn Claims,
     lease: &Lease,
     job: &Job,
     wanted: &[PendingOutput<N>],
@@ -244,7 +244,7 @@ async fn record_hashes<N>(
 
 /// Whether another job, or an earlier queue, has bought the result. Then it costs nothing now, and `existing` decides
 /// whether it is written. What a job has paid for itself is written in every case.
-async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
+async fn was_bought_by_another(store: &dyn Purchases, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
     let Some(bought) = store.purchase(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }

@@ -13,7 +13,7 @@ use crate::pipeline::stages::foreign_subtitles::name_in_queue;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::{folder_of_output, full_path, outputs_beside};
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Queries, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,7 +23,7 @@ use std::path::Path;
 /// Returns the outputs that were written for this job and for no other. Two files with one stem and one content share
 /// their outputs; when one file changes, the outputs of the other must stay.
 pub async fn own_outputs(
-    store: &dyn Store,
+    store: &dyn Queries,
     mount: &Mount,
     job: &Job,
     now: Timestamp,
@@ -66,7 +66,7 @@ const COMPARED_NAMES: usize = 16;
 /// Returns the names for the outputs of a row's job that outputs of other jobs have. Rows say what outputs are called,
 /// so two recordings may claim one name, and what is equal today may be replaced for one of them tomorrow.
 pub async fn names_of_others<N: Names>(
-    store: &dyn Store,
+    store: &dyn Queries,
     source: &Source,
     job: &Job,
     wanted: &[PendingOutput<N>],

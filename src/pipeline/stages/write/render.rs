@@ -6,15 +6,15 @@ use crate::config::template::variables::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing_enrichment::RequestedPart;
+use crate::domain::missing_enrichment::{Enrichment, RequestedPart};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{self, AcceptedTexts, KeptText};
-use crate::output::formats::{DISCLAIMER, Production, Provenance};
-use crate::output::naming::{candidates, distinct_name};
+use crate::output::formats::{Author, Production, Provenance};
+use crate::output::name_candidates::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
 use crate::output::results::{RESULT_LIMIT, ResultError, Results};
@@ -25,9 +25,10 @@ use crate::source::recording_place::{Recording, outputs_beside, recording};
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::params::{Params, SubtitlesConfig};
-use crate::wire::record::Record;
+use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
-use crate::wire::result_completeness::Delivered;
+use crate::wire::result_completeness::{Delivered, shorten};
+use crate::wire::transcript_reader::ReadTranscript;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -92,24 +93,27 @@ fn render_outputs(
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
-    // What a person accepted was reviewed.
-    let is_unreviewed = source.output_files.provenance && accepted.is_none();
+    let author = author(accepted, heard(&record));
     let (raw, record) = match accepted {
-        Some(text) => with_accepted_text(&raw, &record, text, job, now)?,
+        Some(text) => with_accepted_text(&raw, &record, text, source, job, now)?,
         None => (raw, record),
     };
     let made_by = Provenance {
-        transcript: is_unreviewed.then_some(DISCLAIMER),
+        transcript: source.output_files.provenance.then(|| author.describe()),
         ..provenance(&record, job, order, transcription)
     };
+    let ended_in = error_of(&record);
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
     let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
-    let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
+    let parts = with_failure(parts, ended_in);
+    // A text in place of a purchase has parameters that no request had.
+    let is_sent = !transcription.is_accepted();
+    let sent = params.order(&order.params).ok().filter(|_| is_sent).map(|(sent, _)| Value::Object(sent));
     let path = outputs_beside(source, job);
     let path = path.full();
-    let production =
-        Production { params: sent.or(echo).unwrap_or_default(), completed, media: media_path(source, job, &path) };
+    let media = media_path(source, job, &path);
+    let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
         speech: spoken.transcription.unwrap_or_default(),
@@ -198,6 +202,21 @@ fn accepted_text(
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
 }
 
+/// Returns what was recognised, if the result says so.
+fn heard(record: &Record<Spoken, BoundedValue>) -> Option<&Transcript> {
+    record.result.as_ref()?.transcription.as_ref().map(ReadTranscript::transcript)
+}
+
+/// Returns whose words the outputs have.
+fn author(accepted: Option<&KeptText>, heard: Option<&Transcript>) -> Author {
+    let is_heard = heard.is_some_and(|heard| !heard.utterances.is_empty());
+    match accepted {
+        None => Author::Service,
+        Some(text) if is_heard => Author::Corrector(text.at),
+        Some(text) => Author::Person(text.at),
+    }
+}
+
 /// A result as JSON text, and parsed.
 type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
 
@@ -206,12 +225,14 @@ fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
+    source: &Source,
     job: &Job,
     now: Timestamp,
 ) -> Result<ParsedResult, Fault> {
-    let silence = Transcript::default();
-    let said = record.result.as_ref().and_then(|result| result.transcription.as_ref());
-    let heard = said.map_or(&silence, |said| said.transcript());
+    // Where no language was recognised, the text is in the one that its name says, else in that of the source.
+    let language = || text.language.clone().or_else(|| source.language.clone());
+    let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
+    let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
@@ -221,10 +242,10 @@ fn with_accepted_text(
 
 /// Gives the outputs of the accepted format exactly the accepted content.
 fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
-    let Some(KeptText { format, text, .. }) = accepted else { return rendered };
+    let Some(text) = accepted else { return rendered };
     for (kind, wanted) in rendered.kinds.iter().zip(&mut rendered.wanted) {
-        if kind.format == format && !kind.is_translation {
-            wanted.bytes = text.clone().into_bytes();
+        if kind.format == text.format && !kind.is_translation {
+            wanted.bytes = text.file_bytes().into_owned();
         }
     }
     rendered
@@ -256,6 +277,21 @@ fn requested_parts(
     }
     let record = Record::<Delivered, IgnoredAny>::of_kept(raw);
     record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
+}
+
+/// Says in which error the transcription ended although it has a result.
+fn error_of(record: &Record<Spoken, BoundedValue>) -> Option<String> {
+    let without_reason = || (record.status == Status::Error).then(|| "the service gave no reason".to_owned());
+    record.reason().map(shorten).or_else(without_reason)
+}
+
+/// Returns the parts of a transcription that ended in an error: not all of its speech may have been recognised.
+fn with_failure(mut parts: Vec<RequestedPart>, ended_in: Option<String>) -> Vec<RequestedPart> {
+    let Some(why) = ended_in else { return parts };
+    parts.retain(|part| part.enrichment != Enrichment::Recognition);
+    parts.push(RequestedPart::failed(Enrichment::Recognition, why));
+    parts.sort_by_key(|part| part.enrichment);
+    parts
 }
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.

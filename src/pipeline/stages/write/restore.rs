@@ -6,7 +6,7 @@ use crate::domain::job::{Job, Output};
 use crate::domain::names::Hash;
 use crate::domain::stage::{JobEvent, Stage};
 use crate::output::group_fsync::Syncs;
-use crate::output::naming::CANDIDATES;
+use crate::output::name_candidates::CANDIDATES;
 use crate::output::publish::{Names, OwnOutputs, PendingOutput};
 use crate::output::render_result::OutputKind;
 use crate::pipeline::stages::write::in_flight::Writing;
@@ -134,7 +134,7 @@ fn take<N>(
 mod tests {
     use super::*;
     use crate::domain::path::RelPath;
-    use crate::output::naming::candidates;
+    use crate::output::name_candidates::candidates;
     use std::path::Path;
 
     fn made(format: Format, language: &str, name: &str) -> Option<(OutputKind, PendingOutput<impl Names + use<>>)> {

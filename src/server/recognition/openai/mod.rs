@@ -2,9 +2,9 @@
 //! the server of whisper.cpp. `request` says what is sent, `answer` reads what comes back, both pure; `spelling` and
 //! `spread` help it; `faults` says what failures mean; `engine` sends. Start reading at `engine.rs`.
 
-pub mod answer;
-pub mod engine;
-pub mod faults;
-pub mod request;
+mod answer;
+pub(crate) mod engine;
+mod faults;
+pub(crate) mod request;
 mod spelling;
 mod spread;

@@ -1,8 +1,8 @@
-//! The append-only log of accepted creates, in segments: many of them share one sync.
+//! The append-only log of accepted creates, in segments: many of them share one sync. Start reading at `ledger.rs`.
 
-pub mod framing;
-pub mod group_commit;
-pub mod ledger;
-pub mod recovery;
+pub(crate) mod framing;
+pub(crate) mod group_commit;
+pub(crate) mod ledger;
+pub(crate) mod recovery;
 mod segment_index;
 mod writer;

@@ -1,13 +1,13 @@
 //! The uploads: each is a file with a small JSON beside it. An upload is kept while a transcription of it has not
 //! ended, and for a while after its last use. When the disk is nearly full, uploads that no unfinished transcription
-//! holds are removed, those with the oldest last use first.
+//! holds are removed, those with the oldest last use first. Start reading at [`UploadStore::begin`].
 
 mod index;
 mod limits;
 mod retention;
 mod writer;
 
-pub use limits::{UploadLimits, UploadRules, UploadStoreError, Usage};
+pub use limits::{UploadLimits, UploadRules, UploadStoreError};
 pub use retention::{A_DAY, UploadRetention};
 pub use writer::UploadWriter;
 
@@ -112,9 +112,10 @@ impl UploadStore {
             return Err(io::Error::other("an upload lacks its id or its file"));
         };
         let label = Label { v: 1, owner, since, used: None, named: false, file };
+        // Not by `durable_file`: the writer has synced the content, and the sync of the folder for the label covers this
+        // name too.
         path.persist(self.media_path(id))?;
         crash_points::point(Point::UploadNamed);
-        // The sync of the folder for the label covers the file's name too.
         if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
             // A file without a label is removed at the next start.
             let _ = files::remove(&self.media_path(id));

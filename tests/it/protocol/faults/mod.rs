@@ -1,4 +1,4 @@
-//! What the service may do to us, as a table (design, sections 5 and 7): each row is a service that does
+//! What the service may do to us, as a table: each row is a service that does
 //! one wrong thing, met by the real binary. The snapshots are what a person reads afterwards.
 
 mod broken;

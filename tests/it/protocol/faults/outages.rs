@@ -1,4 +1,4 @@
-//! The service's own faults: they pass, and cost no job anything (design, promise 5).
+//! The service's own faults: they pass, and cost no job anything.
 
 use crate::protocol::faults::row::{BAD, Row, run};
 use crate::support::scripted::Step;

@@ -3,16 +3,16 @@
 use crate::protocol::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
 use crate::protocol::sim::world::World;
 use futures_util::StreamExt;
-use scribed::client::contract::{
+use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
     RecordState, RequestAudio, UploadFile,
 };
-use scribed::clock::Clock;
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::stage::AudioAmount;
-use scribed::domain::token::{RESERVED_KEY, Token};
-use scribed::wire::page::ListQuery;
+use scribed::testing::clock::Clock;
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
+use scribed::testing::domain::stage::AudioAmount;
+use scribed::testing::domain::token::{RESERVED_KEY, Token};
+use scribed::testing::wire::page::ListQuery;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Time as the simulation wants it: tokio's, which jumps ahead when nothing moves, plus what a machine
 //! sleeps and what somebody does to its wall clock.
 
-use scribed::clock::{Clock, Uptime};
-use scribed::domain::names::Timestamp;
+use scribed::testing::clock::{Clock, Uptime};
+use scribed::testing::domain::names::Timestamp;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;

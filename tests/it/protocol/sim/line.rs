@@ -2,13 +2,13 @@
 //! however many uploads run side by side. It knows what a job that may reserve left behind it when it was claimed,
 //! and cries out when what it takes is then missing to one of those.
 
-use scribed::domain::budget::BudgetLimit;
-use scribed::domain::charge::Charge;
-use scribed::domain::job::Job;
-use scribed::domain::names::{JobId, SourceName, Timestamp};
-use scribed::domain::scheduling::{QueuePosition, SchedulingPolicies, SortKey};
-use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Claimed, Filter, Store};
+use scribed::testing::domain::budget::BudgetLimit;
+use scribed::testing::domain::charge::Charge;
+use scribed::testing::domain::job::Job;
+use scribed::testing::domain::names::{JobId, SourceName, Timestamp};
+use scribed::testing::domain::scheduling::{QueuePosition, SchedulingPolicies, SortKey};
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::store::contract::{Claimed, Filter, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,12 +1,12 @@
 //! What would be wrong with another scribed: each mutation is a wrapper at a door, or a setting.
 
-use scribed::client::contract::{
+use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListPage, RecordState,
     UploadFile,
 };
-use scribed::domain::fault::Fault;
-use scribed::domain::names::{Timestamp, TranscriptionId};
-use scribed::wire::page::ListQuery;
+use scribed::testing::domain::fault::Fault;
+use scribed::testing::domain::names::{Timestamp, TranscriptionId};
+use scribed::testing::wire::page::ListQuery;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {

@@ -3,10 +3,10 @@
 use crate::protocol::sim::clock::{SimClock, date};
 use crate::protocol::sim::plan::{LAG, ListOrder, Outage, TIME_OUT, Weather, between, secs};
 use fastrand::Rng;
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::names::{Hash, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::token::Token;
-use scribed::wire::record::Status;
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::names::{Hash, Timestamp, TranscriptionId, UploadId};
+use scribed::testing::domain::token::Token;
+use scribed::testing::wire::record::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

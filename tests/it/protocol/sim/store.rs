@@ -2,23 +2,23 @@
 
 use crate::protocol::sim::line::LineLaw;
 use crate::protocol::sim::world::{World, must_be_kept};
-use scribed::domain::budget::{Account, BudgetExceeded, BudgetLimit};
-use scribed::domain::charge::Charge;
-use scribed::domain::clock_ahead::LongestWaits;
-use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::manifest_row::{ManifestRow, RowSight};
-use scribed::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
-use scribed::domain::pause::{Pause, PauseScope, Pauses};
-use scribed::domain::scheduling::SchedulingPolicies;
-use scribed::domain::stage::{JobEvent, StageKind};
-use scribed::domain::token::PurchaseKey;
-use scribed::store::contract::{
+use scribed::testing::domain::budget::{Account, BudgetExceeded, BudgetLimit};
+use scribed::testing::domain::charge::Charge;
+use scribed::testing::domain::clock_ahead::LongestWaits;
+use scribed::testing::domain::job::{Job, JobKey, Stamp};
+use scribed::testing::domain::manifest_row::{ManifestRow, RowSight};
+use scribed::testing::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use scribed::testing::domain::pause::{Pause, PauseScope, Pauses};
+use scribed::testing::domain::scheduling::SchedulingPolicies;
+use scribed::testing::domain::stage::{JobEvent, StageKind};
+use scribed::testing::domain::token::PurchaseKey;
+use scribed::testing::store::contract::{
     Admission, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands, DuplicateCheck, Filter,
     GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease, Lifecycle, NewestPurchase,
     OrderedClaims, Purchases, Queries, Renamed, RenderingCount, StoreError, WaitingGroup,
 };
-use scribed::store::memory::MemoryDisk;
-use scribed::store::queue::{Barrier, QueueStore};
+use scribed::testing::store::memory::MemoryDisk;
+use scribed::testing::store::queue::{Barrier, QueueStore};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,14 +4,14 @@ use crate::protocol::sim::clock::SimClock;
 use crate::protocol::sim::plan::{Blow, FilePlan, Plan, What};
 use crate::protocol::sim::service::Service;
 use fastrand::Rng;
-use scribed::clock::Clock;
-use scribed::domain::cron_line::CronLine;
-use scribed::domain::job::{Job, JobKey, JobTag};
-use scribed::domain::names::{JobId, SourceName};
-use scribed::domain::path::RelPath;
-use scribed::domain::window::{Window, Windows};
-use scribed::domain::zone::Zone;
-use scribed::store::memory::MemoryDisk;
+use scribed::testing::clock::Clock;
+use scribed::testing::domain::cron_line::CronLine;
+use scribed::testing::domain::job::{Job, JobKey, JobTag};
+use scribed::testing::domain::names::{JobId, SourceName};
+use scribed::testing::domain::path::RelPath;
+use scribed::testing::domain::window::{Window, Windows};
+use scribed::testing::domain::zone::Zone;
+use scribed::testing::store::memory::MemoryDisk;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -183,7 +183,7 @@ pub fn key(file: &FilePlan) -> JobKey {
 
 /// The contract of `Store::commit`.
 pub fn must_be_kept(job: &Job) -> bool {
-    use scribed::domain::stage::StageKind::{Submitted, Submitting, Written};
+    use scribed::testing::domain::stage::StageKind::{Submitted, Submitting, Written};
     matches!(job.stage.kind(), Submitting | Submitted | Written)
 }
 

@@ -13,19 +13,19 @@ pub use budgets::{charge, limit};
 use crate::support::jobs::{
     AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription,
 };
-use scribed::domain::budget::{BudgetLimit, Period, Span};
-use scribed::domain::charge::{Charge, Sighted, State};
-use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::missing_enrichment::{Enrichment, MissingPart};
-use scribed::domain::names::{JobId, SourceName, Timestamp};
-use scribed::domain::pause::{Pause, PauseScope, Pauses};
-use scribed::domain::reason::job_wait_reason;
-use scribed::domain::review::{Review, ReviewCheck, ReviewWarning};
-use scribed::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
-use scribed::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
-use scribed::store;
-use scribed::store::contract::{
+use scribed::testing::domain::budget::{Account, BudgetLimit, Period, Span};
+use scribed::testing::domain::charge::{Charge, Sighted, State};
+use scribed::testing::domain::fault::{Fault, FaultKind};
+use scribed::testing::domain::job::{Job, JobKey, Stamp};
+use scribed::testing::domain::missing_enrichment::{Enrichment, MissingPart};
+use scribed::testing::domain::names::{JobId, SourceName, Timestamp};
+use scribed::testing::domain::pause::{Pause, PauseScope, Pauses};
+use scribed::testing::domain::reason::job_wait_reason;
+use scribed::testing::domain::review::{Review, ReviewCheck, ReviewWarning};
+use scribed::testing::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
+use scribed::testing::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
+use scribed::testing::store;
+use scribed::testing::store::contract::{
     ALL, Admission, BudgetOrder, ClaimLimit, Claimed, CommandOutcome, DuplicateCheck, Filter, HistoryEntry, Hold,
     JobCounts, JobSubset, KnownPurchase, Lease, Renamed, Store, StoreError, WaitingGroup,
 };
@@ -76,6 +76,11 @@ impl Deref for Case {
 }
 
 impl Case {
+    /// Returns how much of each of these limits is spent or reserved, in the same order.
+    pub async fn used(&self, limits: &[BudgetLimit]) -> Result<Vec<u64>, StoreError> {
+        Ok(self.accounts(limits).await?.iter().map(Account::used).collect())
+    }
+
     pub fn new(ground: impl Ground + 'static) -> Self {
         let store = ground.open();
         Self { ground: Box::new(ground), store: Some(store) }

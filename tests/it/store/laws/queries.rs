@@ -205,7 +205,7 @@ pub(super) async fn any_path_comes_back(case: &mut Case) {
     let odd: [&[u8]; 4] = [b"a\nb\"c\\x41.wav", b"\xff\xfe.wav", "\u{202e}gpj.mp3".as_bytes(), &[b'd'; 4096]];
     for (n, path) in (0..).zip(odd) {
         let mut key = key(n);
-        key.path = scribed::domain::path::RelPath::new(path);
+        key.path = scribed::testing::domain::path::RelPath::new(path);
         let id = match case.admit(&key, stamp(n), at(0), at(0)).await.unwrap() {
             Admission::New(id) => id,
             other => panic!("{other:?}"),

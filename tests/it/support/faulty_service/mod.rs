@@ -5,27 +5,27 @@ pub mod faults;
 pub mod service;
 
 use faults::Faults;
-use scribed::client::contract::{Client, Identity};
-use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
-use scribed::clock::{Clock, Steady, SystemClock, Uptime};
-use scribed::config::model::Config;
-use scribed::domain::hint::AddressSeal;
-use scribed::domain::names::Timestamp;
-use scribed::domain::routing::ServiceRouting;
-use scribed::domain::stage::StageKind;
-use scribed::output::results::Results;
-use scribed::output::spool::Spool;
-use scribed::pipeline::budget::{BudgetGate, Measure};
-use scribed::pipeline::engine::{Engine, EngineParts, Until};
-use scribed::pipeline::request::callback_address::CallbackAddresses;
-use scribed::pipeline::stages::poison_guard::InProgress;
-use scribed::source::mount::source_mount::Mount;
-use scribed::source::scan::folder_scan::FolderScan;
-use scribed::store::contract::{JobCounts, Store};
-use scribed::store::params::ParamFiles;
-use scribed::store::sled;
-use scribed::web::receiver::{self, CallbackListener};
-use scribed::wire::params::CallbackMethod;
+use scribed::testing::client::contract::{Client, Identity};
+use scribed::testing::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
+use scribed::testing::clock::{Clock, Steady, SystemClock, Uptime};
+use scribed::testing::config::model::Config;
+use scribed::testing::domain::callback_seal::AddressSeal;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::domain::routing::ServiceRouting;
+use scribed::testing::domain::stage::StageKind;
+use scribed::testing::output::results::Results;
+use scribed::testing::output::spool::Spool;
+use scribed::testing::pipeline::budget::{BudgetGate, Measure};
+use scribed::testing::pipeline::engine::{Engine, EngineParts, Until};
+use scribed::testing::pipeline::request::callback_address::CallbackAddresses;
+use scribed::testing::pipeline::stages::poison_guard::InProgress;
+use scribed::testing::source::mount::source_mount::Mount;
+use scribed::testing::source::scan::folder_scan::FolderScan;
+use scribed::testing::store::contract::{JobCounts, Store};
+use scribed::testing::store::params::ParamFiles;
+use scribed::testing::store::sled;
+use scribed::testing::web::receiver::{self, CallbackListener};
+use scribed::testing::wire::params::CallbackMethod;
 use service::{Books, Service};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,7 +128,7 @@ fn config(dir: &Path, url: &str, running: usize) -> Config {
          [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nexisting = \"transcribe\"\noutputs = [\"txt\"]\n"
     );
     let env = |_: &str| Some("a-key".into());
-    scribed::config::load::read::parse(&dir.join("jobs.toml"), &text, &env)
+    scribed::testing::config::load::read::parse(&dir.join("jobs.toml"), &text, &env)
         .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -173,7 +173,7 @@ struct House {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    mounts: BTreeMap<scribed::domain::names::SourceName, Arc<Mount>>,
+    mounts: BTreeMap<scribed::testing::domain::names::SourceName, Arc<Mount>>,
     receiving: Option<CallbackListener>,
 }
 
@@ -188,7 +188,7 @@ impl House {
         // A folder that does not answer in time counts as unavailable; that limit uses the real clock, because disks
         // are no faster here.
         let slow: Arc<dyn Clock> = Arc::new(SystemClock);
-        let mount = |source: &scribed::config::model::Source| {
+        let mount = |source: &scribed::testing::config::model::Source| {
             (source.name.clone(), Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(&slow))))
         };
         let mounts: BTreeMap<_, _> = config.sources.iter().map(mount).collect();
@@ -197,7 +197,7 @@ impl House {
         let nothing: Measure = Arc::new(|_, _, _| Box::pin(async { None }));
         let engine = Arc::new(Engine::new(EngineParts {
             store: Arc::clone(&store),
-            routing: Arc::new(ServiceRouting::single(client.identity().service.clone())),
+            routing: Arc::new(ServiceRouting::new(BTreeMap::new(), client.identity().service.clone(), [])),
             client,
             clock: Arc::clone(&clock),
             results: Arc::new(Results::new(config.state.join("results"))),
@@ -215,7 +215,8 @@ impl House {
             seed: 7,
         }));
         let told = Arc::clone(&engine);
-        let receiving = calls.then(|| receiver::start(listener, seals, false, Arc::new(move |hint| told.hint(hint))));
+        let receiving =
+            calls.then(|| receiver::start(listener, None, seals, false, Arc::new(move |hint| told.hint(hint))));
         Self { engine, store, clock, mounts, receiving }
     }
 

@@ -3,9 +3,9 @@
 use super::super::scripted::{Scripted, Seen, Step, http};
 use super::Fast;
 use super::faults::{Faults, Out};
-use scribed::clock::Clock;
-use scribed::domain::names::Timestamp;
-use scribed::wire::timestamps;
+use scribed::testing::clock::Clock;
+use scribed::testing::domain::names::Timestamp;
+use scribed::testing::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};

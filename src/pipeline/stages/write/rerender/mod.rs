@@ -1,5 +1,5 @@
 //! Renders the outputs of a written job again, from its kept result and with the settings of now. It asks and pays no
-//! service, and changes only files that scribed wrote and that nobody edited.
+//! service, and changes only files that scribed wrote and that nobody edited. Start reading at `decide.rs`.
 //!
 //! Killed at any moment, it loses no file, and the job names every file that scribed wrote: names and hashes are stored
 //! before anything is published, and an output that another one stands for is removed last. `decide.rs` decides,
@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What is done with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -148,13 +148,34 @@ pub struct RenderRun {
     pub slots: Arc<RenderSlots>,
 }
 
-/// How many results are rendered at a time: one for each processor, since each takes memory.
+/// What bounds the memory of rendering.
 #[derive(Debug)]
-pub struct RenderSlots(Semaphore);
+pub struct RenderSlots {
+    /// How many results are rendered at a time: one for each processor.
+    rendering: Semaphore,
+    /// The KiB of rendered outputs that may wait for the disk.
+    waiting: Semaphore,
+}
+
+/// The most KiB of rendered outputs that wait for the disk at a time. A job with more waits until no other has any.
+const MAX_WAITING_KIB: u32 = 64 * 1024;
 
 impl Default for RenderSlots {
     fn default() -> Self {
-        Self(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+        Self {
+            rendering: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+            waiting: Semaphore::new(MAX_WAITING_KIB as usize),
+        }
+    }
+}
+
+impl RenderSlots {
+    /// Waits until rendered outputs have room in memory. They have it until the permit is dropped.
+    async fn hold(&self, outputs: &[Pending]) -> Option<SemaphorePermit<'_>> {
+        let kib = outputs.iter().map(|output| output.bytes.len() / 1024 + 1).sum::<usize>();
+        let kib = u32::try_from(kib).unwrap_or(MAX_WAITING_KIB).min(MAX_WAITING_KIB);
+        // The semaphore is never closed.
+        self.waiting.acquire_many(kib).await.ok()
     }
 }
 
@@ -186,8 +207,9 @@ pub async fn rerender(
         return Err(NotRendered::Moving);
     }
     // The semaphore is never closed.
-    let slot = run.slots.0.acquire().await.ok();
+    let slot = run.slots.rendering.acquire().await.ok();
     let (wanted, pending) = wanted_outputs(context, mount, job, &settings).await?;
+    let _held = run.slots.hold(&pending).await;
     drop(slot);
     let of_siblings = siblings::shared_outputs(&run.siblings, context.store, mount, job, context.clock.now()).await?;
     let services = (context.store, context.clock);

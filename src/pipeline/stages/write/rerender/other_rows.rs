@@ -7,7 +7,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::JobId;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::{Filter, Store, StoreError};
+use crate::store::contract::{Filter, Queries, Store, StoreError};
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -28,7 +28,7 @@ type Outputs = Arc<BTreeSet<(u64, JobId)>>;
 pub struct OutputsOfRows(Mutex<Option<(Uptime, Outputs)>>);
 
 impl OutputsOfRows {
-    async fn read(&self, store: &dyn Store, clock: &dyn Clock) -> Result<Outputs, StoreError> {
+    async fn read(&self, store: &dyn Queries, clock: &dyn Clock) -> Result<Outputs, StoreError> {
         let mut read = self.0.lock().await;
         if let Some((_, outputs)) = read.as_ref().filter(|(at, _)| clock.uptime().since(*at) < FRESH) {
             return Ok(Arc::clone(outputs));
@@ -39,7 +39,7 @@ impl OutputsOfRows {
     }
 }
 
-async fn collect(store: &dyn Store) -> Result<BTreeSet<(u64, JobId)>, StoreError> {
+async fn collect(store: &dyn Queries) -> Result<BTreeSet<(u64, JobId)>, StoreError> {
     let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
     let mut all = BTreeSet::new();
     loop {

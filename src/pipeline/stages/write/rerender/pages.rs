@@ -18,8 +18,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many jobs are handled at a time for each processor: some read files, most wait for a sync that they share.
-const JOBS_PER_PROCESSOR: usize = 16;
+/// How many jobs are handled at a time for each processor: some read files, most wait for a sync that they share. The more
+/// wait together, the fewer syncs there are; [`RenderRun::slots`] bounds their memory.
+const JOBS_PER_PROCESSOR: usize = 128;
 
 /// What rendering works with.
 pub struct RenderParts<'a> {

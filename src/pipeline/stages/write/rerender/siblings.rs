@@ -10,7 +10,7 @@ use crate::permission_errors::describe_error;
 use crate::pipeline::stages::faults::store_fault;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::store::contract::Store;
+use crate::store::contract::Queries;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -68,7 +68,7 @@ impl Siblings {
 /// The folder cannot be listed; errors of the store.
 pub async fn shared_outputs(
     siblings: &Arc<Siblings>,
-    store: &dyn Store,
+    store: &dyn Queries,
     mount: &Mount,
     job: &Job,
     now: Timestamp,

@@ -1,5 +1,5 @@
 //! Waits for a quiet file that looks unfinished: a container that promises more than is there, a recording without
-//! its index, a file of holes (design, promise 3, `hold`).
+//! its index, a file of holes (setting `hold`).
 
 use crate::blocking::blocking;
 use crate::clock::Moment;
@@ -8,7 +8,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::time_span::time_span;
-use crate::media::header::{Promise, check_declared_length};
+use crate::media::declared_length::{Promise, check_declared_length};
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 

@@ -1,4 +1,5 @@
-//! The file names of outputs, and the alternatives when a name is taken.
+//! The file names of outputs, and the alternatives when a name is taken. `config/template/name_as.rs` renders a name,
+//! this file makes the names that are tried, and `publish.rs` takes the first that is free.
 
 use super::portable_name;
 use super::publish::Names;
