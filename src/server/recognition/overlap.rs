@@ -22,6 +22,10 @@ const EDGE: f64 = 0.1;
 /// The most words of each chunk that are compared.
 const MOST_COMPARED: usize = 40;
 
+/// The most words that are said in a second. Where times are estimated, it says how far from the edges the words of the
+/// overlap can be: words that are equal farther away are said twice.
+const MOST_A_SECOND: f64 = 8.0;
+
 /// What a place costs, in words that are lost or said twice.
 const LOST: f64 = 1.0;
 /// How much less a place costs if the words on one side of it are the same in both chunks.
@@ -31,22 +35,27 @@ const DISTANCE: f64 = 0.3;
 
 /// Removes the words of each chunk that the other one has better. Both are in order of time, with times of the recording.
 pub fn join(before: &mut Vec<ChunkWord>, after: &mut Vec<ChunkWord>, overlap: Overlap) {
-    let (left, right) = compared(before, after, overlap);
-    let ends = (&before[left..], &after[..right]);
-    let (kept, dropped) = match same_run(ends.0, ends.1).filter(|_| overlap.is_estimated) {
-        Some(place) => place,
-        None => best_place(ends.0, ends.1, overlap),
-    };
-    before.truncate(left + kept);
+    let by_texts = if overlap.is_estimated { by_texts(before, after, overlap) } else { None };
+    let (kept, dropped) = by_texts.unwrap_or_else(|| by_times(before, after, overlap));
+    before.truncate(kept);
     after.drain(..dropped);
 }
 
-/// Returns which words are compared: from this one of `before` on, and up to that one of `after`.
-fn compared(before: &[ChunkWord], after: &[ChunkWord], overlap: Overlap) -> (usize, usize) {
-    let is_outside = |outside: bool| outside && !overlap.is_estimated;
-    let left = before.iter().rposition(|word| is_outside(word.end <= overlap.from)).map_or(0, |at| at + 1);
-    let right = after.iter().position(|word| is_outside(word.start >= overlap.to)).unwrap_or(after.len());
-    (left.max(before.len().saturating_sub(MOST_COMPARED)), right.min(MOST_COMPARED))
+/// Returns how many words of `before` stay, and how many of `after` do not.
+fn by_times(before: &[ChunkWord], after: &[ChunkWord], overlap: Overlap) -> (usize, usize) {
+    let left = before.iter().rposition(|word| word.end <= overlap.from).map_or(0, |at| at + 1);
+    let right = after.iter().position(|word| word.start >= overlap.to).unwrap_or(after.len());
+    let (left, right) = (left.max(before.len().saturating_sub(MOST_COMPARED)), right.min(MOST_COMPARED));
+    let (kept, dropped) = best_place(&before[left..], &after[..right], overlap);
+    (left + kept, dropped)
+}
+
+/// As [`by_times`], if both have the same words where the overlap is.
+fn by_texts(before: &[ChunkWord], after: &[ChunkWord], overlap: Overlap) -> Option<(usize, usize)> {
+    let most = ((overlap.to - overlap.from) * MOST_A_SECOND).ceil() as usize;
+    let (left, right) = (before.len().saturating_sub(most), after.len().min(most));
+    let (kept, dropped) = same_run(&before[left..], &after[..right])?;
+    Some((left + kept, dropped))
 }
 
 /// Returns where the two meet with the least harm: how many words of `one` stay, and how many of `other` do not.
@@ -149,6 +158,21 @@ mod tests {
         let before = vec![word("a", 9.0, 9.5), word("b", 9.5, 10.0), word("c", 10.0, 10.5), word("d", 10.5, 12.0)];
         let after = vec![word("b", 11.0, 11.5), word("c", 11.5, 12.0), word("d", 12.0, 12.5), word("e", 12.5, 13.0)];
         assert_eq!(joined(before, after, Overlap { is_estimated: true, ..OVERLAP }), ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn where_times_are_estimated_a_phrase_that_is_said_again_far_from_the_cut_is_no_join() {
+        let words = |from: f64, texts: &[String]| -> Vec<ChunkWord> {
+            let one = |(at, text): (usize, &String)| word(text, from + 0.3 * at as f64, from + 0.3 * (at + 1) as f64);
+            texts.iter().enumerate().map(one).collect()
+        };
+        let phrase = || ["of", "the"].map(str::to_owned).to_vec();
+        let many = |name: &str| (0..30).map(|at| format!("{name}{at}")).collect::<Vec<_>>();
+        let (before, after) = ([phrase(), many("b")].concat(), [many("a"), phrase()].concat());
+        let joined = joined(words(2.4, &before), words(10.0, &after), Overlap { is_estimated: true, ..OVERLAP });
+        let left_out = before.len() + after.len() - joined.len();
+        assert!(left_out <= 14, "two seconds of words at most: {joined:?}");
+        assert!(joined.starts_with(&before[..24]) && joined.ends_with(&after[8..]), "{joined:?}");
     }
 
     /// Words with gaps, over the overlap and on both sides of it.

@@ -57,6 +57,7 @@ impl ChannelSpeech {
         let timed = |word: ChunkWord| ChunkWord { start: word.start + begin, end: word.end + begin, ..word };
         let mut words: Vec<ChunkWord> = chunk.words.into_iter().map(timed).collect();
         if let Some(mut held) = self.held.take() {
+            held.overlap.is_estimated |= chunk.has_estimated_times;
             overlap::join(&mut held.words, &mut words, held.overlap);
             self.add_words(held.words, channel, &held.language, held.is_written);
         }
@@ -248,6 +249,26 @@ mod tests {
         assert_eq!(told, [("i ragazzi.", "it", 10.0), ("Sì.", "it", 10.4), ("你好", "zh", 10.6)]);
         assert_eq!(transcript.languages, ["it", "zh"]);
         assert_eq!(transcript.utterances[0].confidence, UNKNOWN_CONFIDENCE);
+    }
+
+    #[test]
+    fn chunks_that_share_sound_are_joined_by_their_texts_if_the_times_of_one_are_estimated() {
+        let chunk = |texts: [&str; 4], start: f64, has_estimated_times| RecognisedChunk {
+            words: (0..4)
+                .map(|at| heard(texts[at], start + 0.5 * at as f64, start + 0.5 * at as f64 + 0.5, 1.0))
+                .collect(),
+            has_estimated_times,
+            ..RecognisedChunk::default()
+        };
+        for (first, second) in [(false, true), (true, false)] {
+            let mut spoken = ChannelSpeech::default();
+            let overlap = Some(Overlap { from: 10.0, to: 12.0, is_estimated: first });
+            spoken.add(chunk(["a", "b", "c", "d"], 0.0, first), ChunkSpan { begin: 10.0, overlap }, 0, "en");
+            // The times of the same words differ by a second.
+            spoken.add(chunk(["b", "c", "d", "e"], 1.5, second), 10.0, 0, "en");
+            let transcript = super::transcript(BTreeMap::from([(0, spoken)]));
+            assert_eq!(transcript.text().to_lowercase(), "a b c d e", "{first} {second}");
+        }
     }
 
     #[test]
