@@ -33,10 +33,10 @@ struct CountedLog {
 
 impl ChunkLogs {
     /// Opens the folder, and removes every file whose transcription has ended or does not exist. `owner_of` returns the
-    /// owner of a transcription that has not ended.
+    /// owner of a transcription that has not ended. A file that cannot be removed keeps no service from starting.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// The folder cannot be created or read.
     pub(super) fn open(
         root: &Path,
         upload_store: Arc<UploadStore>,
@@ -47,17 +47,22 @@ impl ChunkLogs {
         let logs = Self { folder, upload_store, counted: Mutex::default() };
         for entry in fs::read_dir(&logs.folder)? {
             let path = entry?.path();
-            let id = path.file_stem().and_then(|name| files::parse_id(name.to_str()?));
-            let id = id.filter(|id| logs.path(*id) == path);
-            match id.and_then(|id| Some((id, owner_of(id)?))) {
-                Some((id, owner)) => {
-                    logs.begin(id, owner);
-                    logs.set_size(id, fs::metadata(&path)?.len());
-                }
-                None => files::remove(&path)?,
+            if let Err(error) = logs.adopt(&path, &owner_of) {
+                tracing::warn!(path = %path.display(), %error, "a file among what was recognised cannot be used or removed");
             }
         }
         Ok(logs)
+    }
+
+    /// Counts a file that an earlier process left, or removes it.
+    fn adopt(&self, path: &Path, owner_of: impl Fn(Uuid) -> Option<Hash>) -> io::Result<()> {
+        let id = path.file_stem().and_then(|name| files::parse_id(name.to_str()?));
+        let id = id.filter(|id| self.path(*id) == path);
+        let Some((id, owner)) = id.and_then(|id| Some((id, owner_of(id)?))) else { return files::remove(path) };
+        let bytes = fs::metadata(path)?.len();
+        self.begin(id, owner);
+        self.set_size(id, bytes);
+        Ok(())
     }
 
     /// Returns the path of a transcription's file.
@@ -81,8 +86,10 @@ impl ChunkLogs {
 
     /// Removes the file of a transcription that has ended. If that fails, the next start tries again.
     pub fn remove(&self, id: Uuid) {
-        let Some(CountedLog { owner, bytes }) = self.counted().remove(&id) else { return };
-        self.upload_store.subtract_records(&owner, bytes);
+        if let Some(CountedLog { owner, bytes }) = self.counted().remove(&id) {
+            self.upload_store.subtract_records(&owner, bytes);
+        }
+        // Even if it is not counted: a transcription may be cancelled while its file is being created.
         if let Err(error) = files::remove(&self.path(id)) {
             tracing::warn!(%id, %error, "cannot remove what was kept of the recognition; the next start tries again");
         }

@@ -13,11 +13,11 @@ use self::format::SoundHash;
 use super::recogniser::{RecognisedChunk, Recogniser};
 use super::transcribe::TranscribeOptions;
 use crate::crash_points::{self, Point};
-use crate::domain::names::Hash;
 use crate::durable_file::{self, folder_of};
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
 use crate::server::storage::chunk_logs::ChunkLogs;
+use crate::server::storage::transcriptions::TakenTranscription;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -72,13 +72,18 @@ struct Writer {
 impl ChunkLog {
     /// Opens the log of a transcription, and creates it if it does not exist. Everything behind the first line that is
     /// damaged is dropped; all of it, if it was recognised with other `settings` (see [`settings`]).
-    pub fn open(logs: Arc<ChunkLogs>, (id, owner): (Uuid, Hash), settings: &str) -> Self {
-        logs.begin(id, owner);
+    pub fn open(logs: Arc<ChunkLogs>, taken: &TakenTranscription, settings: &str) -> Self {
+        let id = taken.id;
+        logs.begin(id, taken.owner);
         let path = logs.path(id);
         let opened = open_file(&path, settings).inspect_err(|error| warn(id, error)).ok();
         let has_failed = opened.is_none();
         let (file, known, end) = opened.map_or_else(Default::default, |(file, known, end)| (Some(file), known, end));
         logs.set_size(id, end);
+        if taken.cancelled.is_cancelled() {
+            // Its end may have removed the log before this created it.
+            logs.remove(id);
+        }
         Self { logs, id, file, known, writer: Mutex::new(Writer { end, unsynced: 0, has_failed }) }
     }
 
