@@ -356,8 +356,8 @@ impl Recogniser for OpenAiRecogniser {
     }
 
     fn identity(&self) -> String {
-        let EngineOptions { name, protocol, url, model, .. } = &self.options;
-        format!("{name} {protocol:?} {url} {model:?}")
+        let EngineOptions { name, protocol, url, model, languages, .. } = &self.options;
+        format!("{name} {protocol:?} {url} {model:?} {languages:?}")
     }
 
     fn languages(&self) -> &[&'static str] {
