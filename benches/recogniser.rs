@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use scribed::testing::media::decode::probe;
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::testing::server::recognition::recogniser::Recogniser;
+use scribed::testing::server::recognition::spare_places::SparePlaces;
 use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
 
 /// The number of runs of which the best is printed where two times are compared: the machine may be shared.
@@ -27,12 +28,15 @@ async fn main() -> Result<()> {
     let sphinx = PocketSphinx::open(Settings { decoders: 2, ..Settings::default() })?;
     let sphinx: Arc<dyn Recogniser> = Arc::new(sphinx);
     let folder = tempfile::tempdir()?;
-    let readings = readings();
-    let long = joined(&readings, folder.path())?;
+    let all = readings();
+    let long = joined(&all, folder.path())?;
     warm(&long, &sphinx).await?;
-    accuracy(&readings, &long, &sphinx).await?;
+    accuracy(&all, &long, &sphinx).await?;
     cost(&long, &sphinx).await?;
     at_once(&long, &sphinx).await?;
+    let many: Vec<Reading> = (0..6).flat_map(|_| readings()).collect();
+    let other = tempfile::tempdir()?;
+    of_one_file(&joined(&many, other.path())?, &sphinx).await?;
     println!("peak memory of this process: {}", status("/proc/self/status", "VmHWM"));
     Ok(())
 }
@@ -128,6 +132,25 @@ async fn at_once(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let (in_turn, together) = (in_turn.as_secs_f64(), together.as_secs_f64());
     let gain = in_turn / together;
     println!("two files in turn {in_turn:.2} s, at once {together:.2} s: {gain:.2} times as fast");
+    Ok(())
+}
+
+/// As [`at_once`], for the segments of one file.
+async fn of_one_file(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
+    let (mut in_turn, mut together) = (Duration::MAX, Duration::MAX);
+    let one = |spare| TranscribeOptions { spare: SparePlaces::new(spare), ..TranscribeOptions::default() };
+    for _ in 0..ROUNDS {
+        let begin = Instant::now();
+        let plain = transcribe(long, sphinx.clone(), one(0)).await?;
+        in_turn = in_turn.min(begin.elapsed());
+        let begin = Instant::now();
+        let spread = transcribe(long, sphinx.clone(), one(1)).await?;
+        together = together.min(begin.elapsed());
+        ensure!(plain == spread, "another result with two places");
+    }
+    let (in_turn, together) = (in_turn.as_secs_f64(), together.as_secs_f64());
+    let gain = in_turn / together;
+    println!("one file in one place {in_turn:.2} s, in two {together:.2} s: {gain:.2} times as fast");
     Ok(())
 }
 

@@ -118,6 +118,8 @@ pub enum Point {
     Struck,
     /// The service is about to recognise a recording.
     Recognising,
+    /// What was recognised of a chunk is in its log.
+    ChunkKept,
     /// The service is about to fetch audio.
     Fetching,
     /// The service is about to send a webhook request for an end.
@@ -151,7 +153,7 @@ impl Point {
         points.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         points.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         points.extend([P::UploadNamed, P::UploadKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
-        points.extend([P::Recognising, P::Fetching, P::Telling]);
+        points.extend([P::Recognising, P::ChunkKept, P::Fetching, P::Telling]);
         points.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
         points.extend([P::ReceiptBegun, P::ReceiptNamed, P::UploadRemoving, P::WholeBegun, P::WholeNamed]);
         points.extend([P::Replacing, P::Replaced]);

@@ -154,7 +154,7 @@ pub mod harvest {
 }
 pub mod media {
     pub mod decode {
-        pub use crate::media::decode::{DecodeError, Decoder, INACTIVITY, probe, probe_open};
+        pub use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE, probe, probe_open};
     }
     pub mod extract {
         pub use crate::media::extract::{measure, probe_tracks};
@@ -280,16 +280,22 @@ pub mod server {
                 pub use crate::server::recognition::openai::request::{EngineProtocol, wav};
             }
         }
+        pub mod overlap {
+            pub use crate::server::recognition::overlap::{Overlap, join};
+        }
         pub mod pocketsphinx {
             pub use crate::server::recognition::pocketsphinx::{PocketSphinx, Settings};
         }
         pub mod recogniser {
             pub use crate::server::recognition::recogniser::{
-                LearntVocabulary, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk,
+                ChunkWord, LearntVocabulary, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk,
             };
         }
         pub mod registry {
             pub use crate::server::recognition::registry::{NamedRecogniser, Recognisers};
+        }
+        pub mod spare_places {
+            pub use crate::server::recognition::spare_places::SparePlaces;
         }
         pub mod transcribe {
             pub use crate::server::recognition::transcribe::{LONGEST, TranscribeError, TranscribeOptions, transcribe};

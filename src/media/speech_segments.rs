@@ -12,6 +12,8 @@ pub struct Segment {
     /// 16 kHz mono samples, at most as long as the [`CutRule`] says: a recogniser's time and memory for a segment grow
     /// with its length.
     pub samples: Vec<i16>,
+    /// How many of the last samples the next segment begins with: 0 unless speech was cut where it has no pause.
+    pub shared: usize,
 }
 
 /// Where a stream is cut.
@@ -59,6 +61,8 @@ pub struct Segmenter {
     floor: f32,
     state: State,
     rule: CutRule,
+    /// How many frames a segment continues behind a cut in speech, and the next one begins before it.
+    overlap: usize,
 }
 
 /// 30 ms: long enough for a steady energy, short enough to place a cut.
@@ -76,6 +80,9 @@ pub(super) const PAD_FRAMES: usize = 10;
 const ONSET_FRAMES: usize = 3;
 /// A pause of 600 ms ends a segment; a shorter one belongs to it.
 const GAP_FRAMES: usize = 20;
+/// How far two segments overlap on each side of a cut in speech, about a second: less than a third of the shortest chunk,
+/// so that each segment has sound of its own.
+const OVERLAP_FRAMES: usize = 33;
 /// How many decibels speech is above the floor.
 const MARGIN: f32 = 9.0;
 /// The lowest floor, so that noise in the last bit counts as silence.
@@ -103,6 +110,7 @@ impl Default for Segmenter {
             floor: FIRST_FLOOR,
             state: State::Silence { loud: 0 },
             rule: CutRule::EachPause,
+            overlap: 0,
         }
     }
 }
@@ -111,6 +119,12 @@ impl Segmenter {
     /// Creates a segmenter at the start of a stream.
     pub fn new(rule: CutRule) -> Self {
         Self { rule, ..Self::default() }
+    }
+
+    /// As [`Segmenter::new`], for recognisers: where speech is cut without a pause, both segments contain the second on
+    /// each side of the cut, so that each word is whole in one of them.
+    pub fn with_overlap(rule: CutRule) -> Self {
+        Self { overlap: OVERLAP_FRAMES, ..Self::new(rule) }
     }
 
     /// Takes the stream's next samples, any number of them, and returns the segments that ended.
@@ -133,7 +147,7 @@ impl Segmenter {
     pub fn finish(mut self) -> Option<Segment> {
         let State::Speech { quiet } = self.state else { return None };
         if quiet < PAD_FRAMES {
-            return Some(Segment { start_sample: self.held_start, samples: self.held });
+            return Some(Segment { start_sample: self.held_start, samples: self.held, shared: 0 });
         }
         Some(self.take(self.levels.len() - (quiet - PAD_FRAMES)))
     }
@@ -180,7 +194,14 @@ impl Segmenter {
 
     /// Cuts speech that has no pause, when the segment has its largest length.
     fn cut(&mut self, quiet: usize) -> Segment {
-        let segment = self.take(self.quietest());
+        let at = self.quietest();
+        let (from, to) = (at - self.overlap, at + self.overlap);
+        let segment = Segment {
+            start_sample: self.held_start,
+            samples: self.held[..to * FRAME].to_vec(),
+            shared: (to - from) * FRAME,
+        };
+        self.drop_frames(from);
         if self.levels.len() <= quiet {
             self.state = State::Silence { loud: 0 };
         }
@@ -190,16 +211,17 @@ impl Segmenter {
     /// Returns the best place for a cut: the quietest 90 ms of the second half.
     fn quietest(&self) -> usize {
         let loudness = |middle: &usize| self.levels[middle - 1..=middle + 1].iter().sum::<f32>();
-        (self.rule.frames().most / 2..self.levels.len() - 1)
+        let least = self.rule.frames().most / 2;
+        (least..(self.levels.len() - 1).min(self.levels.len() - self.overlap + 1))
             .min_by(|a, b| loudness(a).total_cmp(&loudness(b)))
-            .unwrap_or(self.levels.len())
+            .unwrap_or(least)
     }
 
     fn take(&mut self, frames: usize) -> Segment {
         let start_sample = self.held_start;
         let samples = self.held[..frames * FRAME].to_vec();
         self.drop_frames(frames);
-        Segment { start_sample, samples }
+        Segment { start_sample, samples, shared: 0 }
     }
 
     fn drop_frames(&mut self, frames: usize) {
@@ -345,6 +367,30 @@ mod tests {
         let (segments, _) = cut_by(CutRule::Chunks(Duration::from_secs(300)), &quiet, 999);
         assert_eq!(segments.len(), 2, "{:?}", spans(&segments));
         assert!(segments.iter().all(|segment| segment.samples.len() < 6 * SECOND));
+    }
+
+    #[test]
+    fn where_speech_has_no_pause_both_segments_have_the_sound_around_the_cut() {
+        // A dip each second, too short for a pause, keeps the floor down.
+        let second = |at: u64| [noise(SECOND / 10, 400, at + 77), noise(9 * SECOND / 10, 8000, at + 5)].concat();
+        let stream: Vec<i16> = (0..40).flat_map(second).collect();
+        let push = |mut segmenter: Segmenter| {
+            let mut segments = segmenter.push(&stream);
+            segments.extend(segmenter.finish());
+            segments
+        };
+        let rule = CutRule::Chunks(Duration::from_secs(12));
+        let (plain, shared) = (push(Segmenter::new(rule)), push(Segmenter::with_overlap(rule)));
+        assert!(plain.iter().all(|one| one.shared == 0));
+        assert!(shared.len() > 3 && shared.last().unwrap().shared == 0);
+        for (one, next) in shared.iter().zip(&shared[1..]) {
+            let end = one.start_sample as usize + one.samples.len();
+            assert_eq!((one.shared, end - one.shared), (2 * OVERLAP_FRAMES * FRAME, next.start_sample as usize));
+            assert_eq!(one.samples[one.samples.len() - one.shared..], next.samples[..one.shared]);
+            assert!(one.samples.len() <= 12 * SECOND);
+        }
+        let last = shared.last().unwrap();
+        assert_eq!(last.start_sample as usize + last.samples.len(), stream.len());
     }
 
     /// Stretches of any loudness, from milliseconds to longer than a segment may be.

@@ -93,6 +93,11 @@ impl<J: Copy + Ord> FairShare<J> {
         waiting.iter().min_by_key(|owner| (self.count(owner), in_turn(owner), **owner)).copied()
     }
 
+    /// Returns how many places nobody holds.
+    pub fn free_places(&self) -> usize {
+        self.places.saturating_sub(self.held.len())
+    }
+
     fn count(&self, owner: &Hash) -> usize {
         self.held.values().filter(|held| held.owner == *owner).count()
     }

@@ -22,7 +22,9 @@ use crate::server::http::routes::{Front, ServiceState};
 use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
 use crate::server::recognition::dispatcher::Recognition;
 use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::recognition::progress::ProgressTable;
 use crate::server::recognition::registry::{BUILT_IN, Recognisers};
+use crate::server::recognition::spare_places::SparePlaces;
 use crate::server::recognition::worker::Worker;
 use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::live::LiveRecords;
@@ -45,7 +47,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{RwLock, Semaphore};
@@ -162,8 +164,9 @@ pub async fn start(
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
-    let pending_deliveries = Arc::default();
-    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recognisers, &clock, &pending_deliveries)?;
+    let (pending_deliveries, progress) = (Arc::default(), Arc::default());
+    let shown = (&pending_deliveries, &progress);
+    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recognisers, &clock, shown)?;
     let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
@@ -182,6 +185,7 @@ pub async fn start(
         shown: options.shown,
         statistics: Statistics::default(),
         pending_deliveries,
+        progress,
         clock: Arc::clone(&clock),
         links: Links { scheme, address, public, trusted: options.trusted_proxies },
         accepting: Arc::new(RwLock::new(())),
@@ -224,7 +228,7 @@ fn spawn_tasks(
     fetcher: &Arc<Fetcher>,
     recognisers: &Arc<Recognisers>,
     clock: &Arc<dyn Clock>,
-    pending_deliveries: &Arc<PendingDeliveries>,
+    (pending_deliveries, progress): (&Arc<PendingDeliveries>, &Arc<ProgressTable>),
 ) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
     let own = || (Arc::clone(store), Arc::clone(clock));
@@ -236,7 +240,8 @@ fn spawn_tasks(
         clock: own_clock,
         shapes,
         length_limit,
-        kept: Mutex::default(),
+        progress: Arc::clone(progress),
+        spare: SparePlaces::default(),
     });
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
@@ -360,7 +365,8 @@ impl RunningService {
     }
 
     /// Accepts no more requests, waits a few seconds for requests in progress, and frees the data directory.
-    /// Interrupted transcriptions start again from the beginning at the next start.
+    /// Interrupted transcriptions go on at the next start behind what was recognised of them. Nobody waits for what is
+    /// being recognised.
     pub async fn shutdown(mut self) {
         self.closing.cancel();
         self.tasks.shutdown().await;

@@ -215,8 +215,8 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Upgrade(args) => upgrade::run(context, args),
         }
     });
-    // A read that hangs on a dead mount must not keep the process alive.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    // Neither a read that hangs on a dead mount nor the recognition of a segment must keep the process alive.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(300));
     outcome
 }
 

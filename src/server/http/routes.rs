@@ -28,6 +28,7 @@ use crate::server::http::v1::V1Call;
 use crate::server::http::{openapi, v1};
 use crate::server::openai;
 use crate::server::openai::error::ErrorContext;
+use crate::server::recognition::progress::ProgressTable;
 use crate::server::recognition::registry::Recognisers;
 use crate::server::status_page::page;
 use crate::server::status_page::statistics::Statistics;
@@ -78,6 +79,8 @@ pub struct ServiceState {
     pub statistics: Statistics,
     /// The calls that somebody waits for.
     pub pending_deliveries: Arc<PendingDeliveries>,
+    /// How far each transcription is that is being recognised.
+    pub progress: Arc<ProgressTable>,
     /// Held shared while a create becomes durable; a list waits for the creates that began before it. So a create that
     /// is missing in a list that began after it was never accepted.
     pub accepting: Arc<RwLock<()>>,

@@ -1,6 +1,6 @@
 //! Runs the transcriptions that wait, in as many places as the recogniser has decoders. Keys share the places: a
 //! transcription that gives up its place keeps what it has recognised, stops before its next segment, and continues
-//! there later.
+//! there later. Places that nobody needs are used for more chunks of the transcriptions in progress.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, ShareDecision};
@@ -80,6 +80,8 @@ impl Recognition {
             let notified = self.worker.store.bell.notified();
             let deferred_wait = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
             let wait = self.share_out(&mut shares, &mut in_progress, &mut tasks);
+            // Nothing that waits can use these.
+            self.worker.spare.set_limit(shares.free_places());
             let wait = wait.into_iter().chain(deferred_wait).min();
             tokio::select! {
                 () = notified => {}

@@ -2,6 +2,7 @@
 //! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
+pub(crate) mod chunk_log;
 mod chunk_review;
 pub(crate) mod confidence;
 pub(crate) mod dispatcher;
@@ -9,12 +10,17 @@ pub(crate) mod lazy;
 mod letter_to_sound;
 mod model;
 pub(crate) mod openai;
+pub(crate) mod overlap;
 pub(crate) mod pocketsphinx;
 mod pool;
+pub(crate) mod progress;
 mod pronunciation;
+mod recognise;
+mod recognised;
 pub(crate) mod recogniser;
 pub(crate) mod registry;
 mod result;
+pub(crate) mod spare_places;
 mod text_formatting;
 pub(crate) mod transcribe;
 mod turn;

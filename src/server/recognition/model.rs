@@ -3,6 +3,7 @@
 use crate::server::recognition::recogniser::RecogniserError;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 pub(crate) const DICTIONARY: &str = "cmudict-en-us.dict";
@@ -27,7 +28,7 @@ const FILES: [&str; 9] = [
 /// and processor seconds for a second of clean sound. The library's defaults: 20, 37 and 66 words, 0.19; these: 15, 34
 /// and 57 words, 0.11. Wider beams cost half as much again and change nothing; other weights of the first pass (5.5 to
 /// 10) are no better or much worse; skipping frames (`-ds 2`) and fewer Gaussians (`-topn 2`) cost words.
-const SEARCH: [(&str, &str); 4] = [
+pub(crate) const SEARCH: [(&str, &str); 4] = [
     // If the front end removes silence, its clock does not count it: words after a pause of two seconds came 1.7 s too
     // early. The segmenter has already removed silence.
     ("-remove_silence", "no"),
@@ -59,6 +60,15 @@ pub(crate) fn check(model: &Path) -> Result<(), RecogniserError> {
     Ok(())
 }
 
+/// Returns a text that changes when the model is replaced: its path, and the sizes and times of its files.
+pub(crate) fn fingerprint(model: &Path) -> String {
+    let files = FILES.map(|name| {
+        let metadata = std::fs::metadata(model.join(name)).ok();
+        metadata.map(|metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    });
+    format!("{} {files:?}", model.display())
+}
+
 /// Returns names and values as on a command line; `None` if the model's path contains a zero byte.
 pub(crate) fn arguments(model: &Path) -> Option<Vec<CString>> {
     let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", DICTIONARY)];
@@ -71,6 +81,17 @@ pub(crate) fn arguments(model: &Path) -> Option<Vec<CString>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_that_was_replaced_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let dictionary = folder.path().join(DICTIONARY);
+        std::fs::write(&dictionary, "one").unwrap();
+        let before = fingerprint(folder.path());
+        assert_eq!(fingerprint(folder.path()), before);
+        std::fs::write(&dictionary, "other").unwrap();
+        assert_ne!(fingerprint(folder.path()), before);
+    }
 
     #[test]
     fn a_model_with_an_empty_file_is_refused() {

@@ -23,6 +23,8 @@ use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, Recogniser
 pub struct PocketSphinx {
     api: Arc<Api>,
     settings: Settings,
+    /// See [`Recogniser::identity`].
+    identity: String,
     decoders: Pool<Decoder>,
 }
 
@@ -57,8 +59,9 @@ impl PocketSphinx {
     pub fn open(settings: Settings) -> Result<Self, RecogniserError> {
         let api = Arc::new(Api::load(settings.library.as_deref())?);
         model::check(&settings.model)?;
+        let identity = format!("PocketSphinx {} {:?}", model::fingerprint(&settings.model), model::SEARCH);
         let decoders = Pool::new(settings.decoders);
-        Ok(Self { api, settings, decoders })
+        Ok(Self { api, settings, identity, decoders })
     }
 }
 
@@ -67,6 +70,10 @@ pub const LANGUAGES: &[&str] = &["en"];
 impl Recogniser for PocketSphinx {
     fn name(&self) -> &'static str {
         "PocketSphinx"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
     }
 
     fn at_once(&self) -> usize {

@@ -17,6 +17,12 @@ pub trait Recogniser: Send + Sync {
         "a recogniser without a name"
     }
 
+    /// Returns what decides, beside what is requested, which words are recognised: its name, and its model. It is stored:
+    /// what was recognised before is only used while this stays the same.
+    fn identity(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// Returns codes such as `en`; the first one is assumed where no language is given. Empty: it recognises any
     /// language, and finds out which one it is.
     fn languages(&self) -> &[&'static str];

@@ -1,24 +1,27 @@
 //! Transcribes a file: decodes it, cuts it at silences, recognises the segments, and joins their words.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::channel_dedup::{ChannelGroups, Parting};
-use super::chunk_review::{self, SpeechDoubt};
-use super::recogniser::{LearntVocabulary, RecognisedChunk, Recogniser, RecogniserError, SpeechChunk, Term};
+use super::channel_dedup::ChannelGroups;
+use super::chunk_log::ChunkLog;
+use super::chunk_review::SpeechDoubt;
+use super::progress::Progress;
+use super::recognise::{self, SegmentWork};
+use super::recognised::{MOST_TEXT, MOST_WORDS};
+use super::recogniser::{Recogniser, RecogniserError, Term};
+use super::spare_places::SparePlaces;
 use super::turn::TurnSignal;
-use super::utterances::{self, ChannelSpeech, TextSize};
-use crate::blocking;
 use crate::domain::time_span::time_span;
 use crate::domain::transcript::Transcript;
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
-use crate::media::speech_segments::{CutRule, Segment, Segmenter};
+use crate::media::speech_segments::{CutRule, Segmenter};
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -49,14 +52,8 @@ pub fn too_long_message(limit: Duration) -> String {
     format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
 }
 
-/// The most words of one recording, in all channels: they are held in memory, some 100 bytes each.
-const MOST_WORDS: usize = 3_000_000;
-
-/// The most bytes of text of one recording: a word of a vocabulary may be long.
-const MOST_TEXT: usize = 64 << 20;
-
 /// The options of a transcription.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TranscribeOptions {
     pub vocabulary: Vec<Term>,
     /// The code of the language, if the client has named exactly one.
@@ -69,12 +66,13 @@ pub struct TranscribeOptions {
     pub longest: Duration,
     /// Pauses and resumes the transcription.
     pub turn: TurnSignal,
-    /// What was recognised of long chunks when the transcription was tried before; they are not recognised again.
-    pub kept: KeptChunks,
+    /// Keeps what is recognised, and has what was recognised before the transcription was interrupted.
+    pub log: Option<Arc<ChunkLog>>,
+    /// Places in which more chunks may be recognised at once.
+    pub spare: SparePlaces,
+    /// Says how far the recognition is.
+    pub progress: Progress,
 }
-
-/// Recognised chunks by their channel, first sample and length. A recording is always cut at the same places.
-pub type KeptChunks = Arc<Mutex<HashMap<(usize, u64, usize), RecognisedChunk>>>;
 
 impl Default for TranscribeOptions {
     fn default() -> Self {
@@ -85,7 +83,9 @@ impl Default for TranscribeOptions {
             every_channel: false,
             longest: LONGEST,
             turn: TurnSignal::default(),
-            kept: KeptChunks::default(),
+            log: None,
+            spare: SparePlaces::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -108,10 +108,9 @@ pub struct RecognisedSpeech {
 
 /// Transcribes the first audio track of `path`: each channel separately, equal ones once.
 ///
-/// Memory grows with the number of words, not with the file. One thread recognises the segments of a file in order;
-/// several files at once use as many threads as the recogniser allows. When this future is dropped, ffmpeg ends at once
-/// and the thread ends after its current segment. While it is paused, ffmpeg and the thread keep what they have and
-/// compute nothing.
+/// Memory grows with the number of words, not with the file. The segments of a file are recognised in order, several at
+/// once while places are spare. When this future is dropped, ffmpeg ends at once, and each thread ends with its current
+/// segment, which nobody waits for. While it is paused, ffmpeg keeps what it has, and no further segment is begun.
 ///
 /// # Errors
 /// See [`TranscribeError`].
@@ -126,39 +125,37 @@ pub async fn transcribe(
     }
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
-    let guard = dropped.clone().drop_guard();
-    let (own, rule) = (options.clone(), recogniser.cut_rule());
-    let recognising = blocking::spawn(move || recognise_segments(receiver, recogniser, own, dropped));
-    let cut = cut(decoder, &options, rule, sender).await;
-    let _guard = cut.is_ok().then_some(guard);
+    let _guard = dropped.clone().drop_guard();
+    let rule = recogniser.cut_rule();
+    let cutting = async {
+        let cut = cut(decoder, &options, rule, sender).await;
+        cut.inspect_err(|_| dropped.cancel())
+    };
+    let recognising = recognise::recognise_all(receiver, recogniser, options.clone(), dropped.clone());
+    let (cut, recognised) = tokio::join!(cutting, recognising);
+    let channels = match (cut, recognised.as_ref().err()) {
+        (Err(error), None | Some(TranscribeError::Recogniser(RecogniserError::Cancelled))) => return Err(error),
+        (cut, _) => cut.unwrap_or_default(),
+    };
     // If the recogniser failed, nothing received the segments: its error says more.
-    let recognised = recognising.await.map_err(|_| TranscribeError::Stopped)??;
-    let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
-    Ok(RecognisedSpeech { channels, ..recognised })
+    Ok(RecognisedSpeech { channels: u32::try_from(channels).unwrap_or(u32::MAX), ..recognised? })
 }
 
 /// How many segments are decoded ahead of the recogniser, each at most 1 MB, or 2 MB for each minute of a chunk.
 const WAITING_SEGMENTS: usize = 2;
-
-/// What the decoding sends to the recognition.
-enum Work {
-    Recognise(usize, Segment),
-    /// Up to here two channels were equal: the words so far belong to both.
-    Split(Parting),
-}
 
 /// Decodes the file and sends its segments. Returns the number of distinct channels.
 async fn cut(
     mut decoder: Decoder,
     options: &TranscribeOptions,
     rule: CutRule,
-    sender: mpsc::Sender<Work>,
+    sender: mpsc::Sender<SegmentWork>,
 ) -> Result<usize, TranscribeError> {
     let count = decoder.channels();
     let mut channels =
         if options.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
-        channels.leaders().into_iter().map(|channel| (channel, Segmenter::new(rule))).collect();
+        channels.leaders().into_iter().map(|channel| (channel, Segmenter::with_overlap(rule))).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
     let mut left = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
     while let Some(planes) = decoder.next().await? {
@@ -170,149 +167,19 @@ async fn cut(
         for parting in channels.update(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
-            send(Work::Split(parting)).await?;
+            send(SegmentWork::Split(parting)).await?;
         }
         for (channel, segmenter) in &mut segmenters {
             for segment in segmenter.push(&planes[*channel]) {
-                send(Work::Recognise(*channel, segment)).await?;
+                send(SegmentWork::Recognise(*channel, segment)).await?;
             }
         }
     }
     let distinct = segmenters.len();
     for (channel, segmenter) in segmenters {
         if let Some(segment) = segmenter.finish() {
-            send(Work::Recognise(channel, segment)).await?;
+            send(SegmentWork::Recognise(channel, segment)).await?;
         }
     }
     Ok(distinct)
-}
-
-/// What the recognition of a recording gets beside the segments.
-struct ChunkWork {
-    recogniser: Arc<dyn Recogniser>,
-    options: TranscribeOptions,
-    lesson: Arc<LearntVocabulary>,
-    dropped: CancellationToken,
-}
-
-/// What was recognised of a recording so far.
-#[derive(Default)]
-struct Recognised {
-    spoken: BTreeMap<usize, ChannelSpeech>,
-    size: TextSize,
-    doubts: Vec<SpeechDoubt>,
-    has_estimated_times: bool,
-    is_written: bool,
-}
-
-impl Recognised {
-    fn grow(&mut self, more: TextSize) -> Result<(), TranscribeError> {
-        self.size = self.size.add(more);
-        let is_too_much = self.size.words > MOST_WORDS || self.size.bytes > MOST_TEXT;
-        if is_too_much { Err(TranscribeError::TooManyWords) } else { Ok(()) }
-    }
-
-    fn add(
-        &mut self,
-        channel: usize,
-        segment: &Segment,
-        chunk: RecognisedChunk,
-        work: &ChunkWork,
-    ) -> Result<(), TranscribeError> {
-        self.grow(TextSize::of_chunk(&chunk))?;
-        let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
-        let language = work.language_of(&chunk);
-        if chunk.is_written {
-            let found = chunk_review::doubts(&chunk, &segment.samples, begin, channel);
-            self.doubts.extend(found.into_iter().take(MOST_DOUBTS.saturating_sub(self.doubts.len())));
-        }
-        self.is_written |= chunk.is_written;
-        self.has_estimated_times |= chunk.has_estimated_times;
-        self.spoken.entry(channel).or_default().add(chunk, begin, channel, &language);
-        Ok(())
-    }
-
-    fn split(&mut self, Parting { from, to }: Parting) -> Result<(), TranscribeError> {
-        let so_far = self.spoken.get(&from).map(|from| from.copy_for(to)).unwrap_or_default();
-        self.grow(so_far.size())?;
-        self.spoken.insert(to, so_far);
-        Ok(())
-    }
-}
-
-impl ChunkWork {
-    /// Recognises a segment, unless that was done before the transcription had to wait.
-    fn recognise(&self, channel: usize, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
-        let kept = || self.options.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (channel, segment.start_sample, segment.samples.len());
-        if let Some(chunk) = kept().get(&place) {
-            return Ok(chunk.clone());
-        }
-        let chunk = self.ask(segment)?;
-        if chunk.is_written {
-            kept().insert(place, chunk.clone());
-        }
-        Ok(chunk)
-    }
-
-    fn ask(&self, segment: &Segment) -> Result<RecognisedChunk, RecogniserError> {
-        self.recogniser.recognise_chunk(&SpeechChunk {
-            samples: &segment.samples,
-            language: self.options.language.as_deref(),
-            vocabulary: &self.lesson,
-            prompt: &self.options.prompt,
-            cancelled: &self.dropped,
-        })
-    }
-
-    /// Returns the language of a chunk: that which was found, or requested, or the only one that it can be. Empty if it
-    /// is not known.
-    fn language_of(&self, chunk: &RecognisedChunk) -> String {
-        let known = self.recogniser.languages();
-        let only = || known.first().filter(|_| !chunk.is_written || known.len() == 1).map(|code| (*code).to_owned());
-        chunk
-            .language
-            .clone()
-            .or_else(|| self.options.language.clone().filter(|_| chunk.is_written))
-            .or_else(only)
-            .unwrap_or_default()
-    }
-}
-
-/// The most doubts about one recording that are kept.
-const MOST_DOUBTS: usize = 10_000;
-
-/// Recognises segments until the work ends or the transcription is dropped. Runs on a thread that may block.
-fn recognise_segments(
-    mut segments: mpsc::Receiver<Work>,
-    recogniser: Arc<dyn Recogniser>,
-    options: TranscribeOptions,
-    dropped: CancellationToken,
-) -> Result<RecognisedSpeech, TranscribeError> {
-    let lesson = Arc::new(recogniser.learn(&options.vocabulary)?);
-    let work = ChunkWork { recogniser, options, lesson, dropped };
-    let mut recognised = Recognised::default();
-    while let Some(next) = segments.blocking_recv() {
-        work.options.turn.wait_blocking(&work.dropped);
-        if work.dropped.is_cancelled() {
-            break;
-        }
-        match next {
-            Work::Recognise(channel, segment) => {
-                let chunk = work.recognise(channel, &segment)?;
-                recognised.add(channel, &segment, chunk, &work)?;
-            }
-            Work::Split(parting) => recognised.split(parting)?,
-        }
-    }
-    let Recognised { spoken, doubts, has_estimated_times, is_written, .. } = recognised;
-    let unknown = work.lesson.unknown.clone();
-    Ok(RecognisedSpeech {
-        transcript: utterances::transcript(spoken),
-        channels: 0,
-        unknown,
-        doubts,
-        has_estimated_times,
-        is_written,
-    })
 }

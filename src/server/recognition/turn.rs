@@ -1,8 +1,6 @@
 //! A signal that pauses and resumes a transcription in progress, which keeps what it has.
 
-use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 /// Shared by the dispatcher and the transcription. Not paused at first.
 #[derive(Debug, Clone)]
@@ -31,17 +29,9 @@ impl TurnSignal {
         let _ = self.0.subscribe().wait_for(|goes_on| *goes_on).await;
     }
 
-    /// As [`TurnSignal::wait`], on a thread that may block; also returns when the work is dropped.
-    pub fn wait_blocking(&self, dropped: &CancellationToken) {
-        if *self.0.borrow() {
-            return;
-        }
-        Handle::current().block_on(async {
-            tokio::select! {
-                () = self.wait() => {}
-                () = dropped.cancelled() => {}
-            }
-        });
+    /// Whether the work is paused now.
+    pub fn is_paused(&self) -> bool {
+        !*self.0.borrow()
     }
 }
 
@@ -50,20 +40,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_paused_waits_until_it_goes_on_or_nobody_wants_it() {
+    async fn what_is_paused_waits_until_it_goes_on() {
         let turn = TurnSignal::default();
         turn.wait().await;
         turn.pause();
-        let waits = |turn: &TurnSignal, dropped: &CancellationToken| {
-            let (turn, dropped) = (turn.clone(), dropped.clone());
-            crate::blocking::spawn(move || turn.wait_blocking(&dropped))
-        };
-        let (kept, dropped) = (CancellationToken::new(), CancellationToken::new());
-        let (one, other) = (waits(&turn, &kept), waits(&turn, &dropped));
-        dropped.cancel();
-        other.await.unwrap();
-        assert!(!one.is_finished());
+        assert!(turn.is_paused());
+        let own = turn.clone();
+        let waiting = tokio::spawn(async move { own.wait().await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
         turn.resume();
-        one.await.unwrap();
+        waiting.await.unwrap();
+        assert!(!turn.is_paused());
     }
 }

@@ -1,5 +1,6 @@
 //! Joins the words of the chunks of a recording into utterances, and the utterances into a transcript. Pure.
 
+use super::overlap::{self, Overlap};
 use super::recogniser::{ChunkWord, RecognisedChunk};
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use std::collections::BTreeMap;
@@ -9,6 +10,22 @@ const PAUSE: f64 = 0.6;
 
 /// The confidence of words of a recogniser that says nothing about it: neither sure nor unsure.
 pub(super) const UNKNOWN_CONFIDENCE: f64 = 0.5;
+
+/// Where a chunk is in its recording.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChunkSpan {
+    /// Seconds from the recording's start.
+    pub(super) begin: f64,
+    /// The sound that it shares with the next chunk, if speech was cut there.
+    pub(super) overlap: Option<Overlap>,
+}
+
+impl From<f64> for ChunkSpan {
+    /// A chunk that was cut at pauses.
+    fn from(begin: f64) -> Self {
+        Self { begin, overlap: None }
+    }
+}
 
 /// What was recognised on one channel so far.
 #[derive(Default, Clone)]
@@ -20,22 +37,59 @@ pub(super) struct ChannelSpeech {
     language: String,
     /// Whether the open words have their case, punctuation and spaces.
     is_written: bool,
+    /// The last chunk, if the next one shares sound with it: the two are joined first.
+    held: Option<HeldChunk>,
+}
+
+/// A chunk with times from the recording's start.
+#[derive(Clone)]
+struct HeldChunk {
+    words: Vec<ChunkWord>,
+    overlap: Overlap,
+    language: String,
+    is_written: bool,
 }
 
 impl ChannelSpeech {
-    /// Adds the words of the next chunk, which begins at `begin` (seconds) and is in this language.
-    pub(super) fn add(&mut self, chunk: RecognisedChunk, begin: f64, channel: usize, language: &str) {
-        if self.language != language || self.is_written != chunk.is_written {
-            self.end_utterance(channel);
-            (self.language, self.is_written) = (language.to_owned(), chunk.is_written);
+    /// Adds the words of the next chunk, which is in this language.
+    pub(super) fn add(&mut self, chunk: RecognisedChunk, span: impl Into<ChunkSpan>, channel: usize, language: &str) {
+        let ChunkSpan { begin, overlap } = span.into();
+        let timed = |word: ChunkWord| ChunkWord { start: word.start + begin, end: word.end + begin, ..word };
+        let mut words: Vec<ChunkWord> = chunk.words.into_iter().map(timed).collect();
+        if let Some(mut held) = self.held.take() {
+            held.overlap.is_estimated |= chunk.has_estimated_times;
+            overlap::join(&mut held.words, &mut words, held.overlap);
+            self.add_words(held.words, channel, &held.language, held.is_written);
         }
-        for word in chunk.words {
-            let word = ChunkWord { start: word.start + begin, end: word.end + begin, ..word };
+        match overlap {
+            Some(overlap) => {
+                let language = language.to_owned();
+                self.held = Some(HeldChunk { words, overlap, language, is_written: chunk.is_written });
+            }
+            None => self.add_words(words, channel, language, chunk.is_written),
+        }
+    }
+
+    fn add_words(&mut self, words: Vec<ChunkWord>, channel: usize, language: &str, is_written: bool) {
+        if self.language != language || self.is_written != is_written {
+            self.end_utterance(channel);
+            (self.language, self.is_written) = (language.to_owned(), is_written);
+        }
+        for word in words {
             if word.begins || self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
                 self.end_utterance(channel);
             }
             self.open.push(word);
         }
+    }
+
+    /// Ends the channel and returns its utterances.
+    fn finish(mut self, channel: usize) -> Vec<Utterance> {
+        if let Some(held) = self.held.take() {
+            self.add_words(held.words, channel, &held.language, held.is_written);
+        }
+        self.end_utterance(channel);
+        self.utterances
     }
 
     fn end_utterance(&mut self, channel: usize) {
@@ -55,7 +109,9 @@ impl ChannelSpeech {
 
     pub(super) fn size(&self) -> TextSize {
         let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
-        ended.chain(self.open.iter().map(|heard| heard.text.len())).fold(TextSize::default(), TextSize::add_word)
+        let held = self.held.iter().flat_map(|held| &held.words);
+        let open = self.open.iter().chain(held).map(|heard| heard.text.len());
+        ended.chain(open).fold(TextSize::default(), TextSize::add_word)
     }
 }
 
@@ -84,9 +140,8 @@ impl TextSize {
 /// Joins all channels in order of time.
 pub(super) fn transcript(spoken: BTreeMap<usize, ChannelSpeech>) -> Transcript {
     let mut utterances: Vec<Utterance> = Vec::new();
-    for (channel, mut spoken) in spoken {
-        spoken.end_utterance(channel);
-        utterances.append(&mut spoken.utterances);
+    for (channel, spoken) in spoken {
+        utterances.append(&mut spoken.finish(channel));
     }
     utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
     Transcript { languages: languages(&utterances), utterances }
@@ -194,6 +249,26 @@ mod tests {
         assert_eq!(told, [("i ragazzi.", "it", 10.0), ("Sì.", "it", 10.4), ("你好", "zh", 10.6)]);
         assert_eq!(transcript.languages, ["it", "zh"]);
         assert_eq!(transcript.utterances[0].confidence, UNKNOWN_CONFIDENCE);
+    }
+
+    #[test]
+    fn chunks_that_share_sound_are_joined_by_their_texts_if_the_times_of_one_are_estimated() {
+        let chunk = |texts: [&str; 4], start: f64, has_estimated_times| RecognisedChunk {
+            words: (0..4)
+                .map(|at| heard(texts[at], start + 0.5 * at as f64, start + 0.5 * at as f64 + 0.5, 1.0))
+                .collect(),
+            has_estimated_times,
+            ..RecognisedChunk::default()
+        };
+        for (first, second) in [(false, true), (true, false)] {
+            let mut spoken = ChannelSpeech::default();
+            let overlap = Some(Overlap { from: 10.0, to: 12.0, is_estimated: first });
+            spoken.add(chunk(["a", "b", "c", "d"], 0.0, first), ChunkSpan { begin: 10.0, overlap }, 0, "en");
+            // The times of the same words differ by a second.
+            spoken.add(chunk(["b", "c", "d", "e"], 1.5, second), 10.0, 0, "en");
+            let transcript = super::transcript(BTreeMap::from([(0, spoken)]));
+            assert_eq!(transcript.text().to_lowercase(), "a b c d e", "{first} {second}");
+        }
     }
 
     #[test]

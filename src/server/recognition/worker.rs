@@ -6,12 +6,15 @@ use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
+use crate::server::recognition::chunk_log::{self, ChunkLog};
+use crate::server::recognition::progress::{ListedProgress, ProgressTable};
 use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
 use crate::server::recognition::registry::{NoRecogniser, RecogniserWish, Recognisers};
 use crate::server::recognition::result;
 use crate::server::recognition::result::ResultFacts;
+use crate::server::recognition::spare_places::SparePlaces;
 use crate::server::recognition::transcribe;
-use crate::server::recognition::transcribe::{KeptChunks, RecognisedSpeech, TranscribeError, TranscribeOptions};
+use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
 use crate::server::storage::disk_quota::Bounded;
 use crate::server::storage::index::DeferralCause;
@@ -24,9 +27,8 @@ use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +45,10 @@ pub struct Worker {
     pub shapes: Shapes,
     /// The longest recording that is accepted.
     pub length_limit: Duration,
-    /// What was recognised of transcriptions that wait for their recogniser, while this process runs.
-    pub kept: Mutex<HashMap<Uuid, KeptChunks>>,
+    /// Says how far each transcription is.
+    pub progress: Arc<ProgressTable>,
+    /// Places that no transcription holds, for more chunks of those in progress.
+    pub spare: SparePlaces,
 }
 
 impl Worker {
@@ -65,7 +69,6 @@ impl Worker {
         };
         match done {
             Ok((underway, outcome)) => {
-                self.kept().remove(&taken.id);
                 self.end(taken, outcome).await;
                 underway.complete();
                 None
@@ -83,38 +86,41 @@ impl Worker {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, KeptChunks>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns what is kept of a transcription, and forgets what is kept of those that were deleted meanwhile.
-    fn kept_of(&self, id: Uuid) -> KeptChunks {
-        let mut kept = self.kept();
-        kept.retain(|id, _| self.store.index().find_unfinished(*id).is_some());
-        Arc::clone(kept.entry(id).or_default())
-    }
-
     async fn begin(&self, taken: &TakenTranscription) -> Result<Underway, Unable> {
         begin_work(&self.store, taken, TranscriptionWork::Recognition).await.map_err(Unable::of)
     }
 
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
-        let (store, recognisers, id) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.id);
-        let ready = catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, id)).await });
-        let Ready { head, params, recogniser } =
+        let (store, recognisers, own) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.clone());
+        let ready = catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, &own)).await });
+        let Ready { head, params, recogniser, options } =
             match ready.await.map_err(|Panic| Unable::of("a fault in the service"))?? {
                 Ok(ready) => ready,
                 Err(failure) => return Ok(Outcome::Failed(failure)),
             };
         let media = self.store.upload_store.media_path(taken.upload);
-        let kept = self.kept_of(taken.id);
-        let options =
-            TranscribeOptions { longest: self.length_limit, turn, kept, ..result::transcribe_options(&params) };
+        let listed = self.progress.begin(taken.id);
+        let (progress, spare) = (listed.progress.clone(), self.spare.clone());
+        let options = TranscribeOptions { longest: self.length_limit, turn, progress, spare, ..options };
         let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
-        match speech.await {
+        let speech = tokio::select! {
+            speech = speech => speech,
+            () = self.report(taken, &listed) => return Err(Unable::of("a fault in the service")),
+        };
+        match speech {
             Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(internal_failure())),
+        }
+    }
+
+    /// Logs from time to time how far a transcription is. Never returns.
+    async fn report(&self, taken: &TakenTranscription, listed: &ListedProgress) {
+        let length = self.store.upload_store.file_info(taken.upload).and_then(|file| file.audio_duration);
+        loop {
+            self.clock.sleep(REPORTS).await;
+            let recognised = listed.progress.seconds().round();
+            tracing::info!(id = %taken.id, recognised, length, "seconds of a recording that are recognised so far");
         }
     }
 
@@ -157,6 +163,9 @@ impl Worker {
     }
 }
 
+/// How often the log says how far a transcription is.
+const REPORTS: Duration = Duration::from_secs(5 * 60);
+
 /// A transcription that cannot be processed now.
 pub struct GivenBack {
     pub taken: TakenTranscription,
@@ -172,15 +181,17 @@ struct Ready {
     head: RecordMeta,
     params: Params,
     recogniser: Arc<dyn Recogniser>,
+    /// What was requested, and what was recognised before.
+    options: TranscribeOptions,
 }
 
-/// Reads what was requested, and opens the recogniser. Blocks.
+/// Reads what was requested, and opens the recogniser and the log of what it recognised before. Blocks.
 fn prepare(
     store: &TranscriptionStore,
     recognisers: &Recognisers,
-    id: Uuid,
+    taken: &TakenTranscription,
 ) -> Result<Result<Ready, TranscriptionFailure>, Unable> {
-    let head = match store.record_meta(id) {
+    let head = match store.record_meta(taken.id) {
         Err(error) if is_lost(&error) => return Ok(Err(TranscriptionFailure { code: 500, message: LOST.to_owned() })),
         head => head.map_err(Unable::of)?,
     };
@@ -194,7 +205,23 @@ fn prepare(
     };
     let recogniser = chosen.recogniser.get_or_open().map_err(Unable::of)?;
     recogniser.check_ready().map_err(|error| Unable::of_recogniser(&error))?;
-    Ok(Ok(Ready { head, params, recogniser }))
+    let options = result::transcribe_options(&params);
+    let log = open_log(store, taken, &*recogniser, &options);
+    Ok(Ok(Ready { head, params, recogniser, options: TranscribeOptions { log: Some(Arc::new(log)), ..options } }))
+}
+
+fn open_log(
+    store: &TranscriptionStore,
+    taken: &TakenTranscription,
+    recogniser: &dyn Recogniser,
+    options: &TranscribeOptions,
+) -> ChunkLog {
+    let settings = chunk_log::settings(recogniser, options, taken.upload);
+    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), taken, &settings);
+    if log.known_count() > 0 {
+        tracing::info!(id = %taken.id, chunks = log.known_count(), "a transcription continues behind what was recognised");
+    }
+    log
 }
 
 /// Whether the create was marked as one whose recording must not leave the site.

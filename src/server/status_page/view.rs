@@ -67,6 +67,8 @@ struct Row {
     name: String,
     /// The length of the recording.
     length: Option<String>,
+    /// How much of it was recognised, while it is being recognised.
+    recognised: Option<String>,
     when: String,
     at: String,
     /// The same time for people.
@@ -117,7 +119,8 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
             .into_iter()
             .map(|seen| {
                 let waits = if is_queued { store.index().why_deferred(seen.id) } else { None };
-                row(seen, waits, now, service.shown)
+                let recognised = service.progress.seconds(seen.id);
+                Row { recognised: recognised.map(length), ..row(seen, waits, now, service.shown) }
             })
             .collect();
         let more = count.saturating_sub(rows.len());
@@ -145,6 +148,7 @@ fn row(RecentRecord { id, head }: RecentRecord, waits: Option<String>, now: Time
             &head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default(),
         ),
         length: head.file.audio_duration.map(length),
+        recognised: None,
         when: format!("{verb} {} ago", span(now.duration_since(at))),
         at: timestamps::format(at),
         shown: shown.format_second(at),

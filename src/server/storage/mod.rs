@@ -2,6 +2,7 @@
 //! `transcriptions.rs`.
 
 mod accept;
+pub(crate) mod chunk_logs;
 pub(crate) mod disk_quota;
 mod fair_queue;
 pub(crate) mod files;

@@ -88,12 +88,16 @@ impl TranscriptionStore {
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
         let Some((status, _)) = self.status_and_upload(id, owner) else { return Ok(None) };
         match self.current_state(id, status) {
-            // The transcription was deleted meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status_and_upload(id, owner).is_none() => {
-                Ok(None)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_deleted(id, owner) => Ok(None),
             state => state.map(Some),
         }
+    }
+
+    /// Whether a transcription whose file is missing was deleted. Waits for a deletion in progress: it removes the file
+    /// before the entry of the index.
+    fn is_deleted(&self, id: Uuid, owner: &Hash) -> bool {
+        drop(self.settle_lock());
+        self.status_and_upload(id, owner).is_none()
     }
 
     /// Returns the status and the upload of a transcription of this owner.

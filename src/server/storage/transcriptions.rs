@@ -10,6 +10,7 @@
 //! transcriptions/ID.json     an ended transcription: how it ended, and its deliveries; earlier releases
 //!                            wrote it when the create was accepted, and such files are read
 //! results/ID.json            the result, as the interface defines it
+//! recognition/ID.log         what was recognised so far of a transcription that has not ended (see `chunk_logs`)
 //! started/ID.json            work in progress, and how often the service was killed during it (see `kill_count`)
 //! live/                      imported live transcriptions (see `live`)
 //! ```
@@ -21,6 +22,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
 pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateCommand};
+use crate::server::storage::chunk_logs::ChunkLogs;
 use crate::server::storage::files;
 use crate::server::storage::index::{DeferralCause, IndexEntry, QueueKind, TranscriptionIndex};
 use crate::server::storage::kill_count::{Kills, MOST, Starts, TranscriptionWork, Underway};
@@ -103,6 +105,7 @@ pub struct TranscriptionStore {
     /// The tokens that cancel transcriptions in progress.
     in_progress: Mutex<HashMap<Uuid, CancellationToken>>,
     pub upload_store: Arc<UploadStore>,
+    pub chunk_logs: Arc<ChunkLogs>,
     pub(crate) ledger: Arc<TranscriptionLog>,
     pub(crate) committer: GroupCommit,
     pub(crate) starts: Arc<Starts>,
@@ -136,6 +139,10 @@ impl TranscriptionStore {
         let opened = open::open(root, &mut rules, keys, &clock)?;
         let open::OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned } = opened;
         upload_store.remove_expired();
+        let upload_store = Arc::new(upload_store);
+        let unfinished = |id| index.find_unfinished(id).map(|(_, owner, _)| owner);
+        let chunk_logs = ChunkLogs::open(root, Arc::clone(&upload_store), unfinished)
+            .map_err(|error| StoreOpenError::Io { path: root.to_owned(), error })?;
         let store = Self {
             root: root.to_owned(),
             id,
@@ -148,7 +155,8 @@ impl TranscriptionStore {
             calling: Notify::new(),
             ends: Notify::new(),
             in_progress: Mutex::default(),
-            upload_store: Arc::new(upload_store),
+            upload_store,
+            chunk_logs: Arc::new(chunk_logs),
             ledger,
             committer,
             starts,
@@ -348,6 +356,7 @@ impl TranscriptionStore {
         if self.ledger.mark_settled(taken.id) {
             self.committer.request_compaction();
         }
+        self.chunk_logs.remove(taken.id);
         let result_bytes = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
         let result = if is_done { result_bytes() } else { 0 };
         let bytes = written + result;

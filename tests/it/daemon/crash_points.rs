@@ -232,7 +232,7 @@ fn scenes_of(point: Point) -> &'static [usize] {
         P::Extracting | P::Extracted => &[4],
         P::Uploading | P::UploadAnswered | P::Intended | P::CreateAnswered | P::ResultKept => &[0, 4],
         P::UploadNamed | P::UploadKept | P::UploadRemoving | P::WholeBegun | P::WholeNamed => &[2],
-        P::Accepting | P::Accepted | P::Recognising | P::EndResult | P::EndWritten => &[2],
+        P::Accepting | P::Accepted | P::Recognising | P::ChunkKept | P::EndResult | P::EndWritten => &[2],
         P::LedgerWritten | P::VolumeBegun => &[2],
         // Of a ledger that has seen more: `service/transcription_log.rs` kills there.
         P::VolumeRenewed | P::VolumeRemoved | P::Struck => &[],

@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 const SECRET: &str = "a-key-that-no-message-shows-4711";
 
 /// What a stub engine does with a request.
-enum Reply {
+pub enum Reply {
     Say(u16, &'static str, String),
     /// Reads the request and says nothing.
     Hang,
 }
 
-fn says(text: &str) -> Reply {
+pub fn says(text: &str) -> Reply {
     let words: Vec<Value> = text
         .split(' ')
         .enumerate()
@@ -41,16 +41,16 @@ fn says(text: &str) -> Reply {
 }
 
 /// A request as it arrived: its head and its body.
-type Asked = (String, Vec<u8>);
+pub type Asked = (String, Vec<u8>);
 
 /// An engine that answers by a rule, which sees each request and how many came before it.
-struct Engine {
-    url: String,
+pub struct Engine {
+    pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Engine {
-    fn start(rule: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(rule: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (asked, rule) = (Arc::new(Mutex::new(Vec::<Asked>::new())), Arc::new(rule));
@@ -64,7 +64,7 @@ impl Engine {
         Self { url, asked }
     }
 
-    fn options(&self) -> EngineOptions {
+    pub fn options(&self) -> EngineOptions {
         EngineOptions {
             name: "house".to_owned(),
             protocol: EngineProtocol::OpenAi,
@@ -84,7 +84,7 @@ impl Engine {
         Arc::new(OpenAiRecogniser::open(self.options(), Arc::new(SystemClock)).unwrap())
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -130,7 +130,7 @@ fn quick() -> EngineLimits {
 }
 
 /// Noise of constant loudness for each second of two.
-fn bursts(seconds: usize) -> Vec<i16> {
+pub fn bursts(seconds: usize) -> Vec<i16> {
     let mut state = 7_u64;
     let mut noise = |at: usize| {
         state ^= state << 13;
@@ -181,7 +181,7 @@ async fn uploaded(service: &TestService, seconds: usize) -> String {
 }
 
 /// The words of a result, without their writing, with their times.
-fn words(record: &Value) -> Vec<(String, f64, f64)> {
+pub fn words(record: &Value) -> Vec<(String, f64, f64)> {
     let utterances = record["result"]["transcription"]["utterances"].as_array().unwrap();
     let all = utterances.iter().flat_map(|utterance| utterance["words"].as_array().unwrap());
     let plain = |word: &str| word.trim().trim_matches(['.', ',', '?']).to_lowercase();

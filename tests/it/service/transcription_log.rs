@@ -342,7 +342,8 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
         clock,
         shapes,
         length_limit,
-        kept: Default::default(),
+        progress: Default::default(),
+        spare: Default::default(),
     });
     let working = runtime.spawn(Recognition { worker, places: 1, slice: SLICE }.run());
     crate::support::bed::wait_until("the second is taken", || asked.load(Ordering::SeqCst));

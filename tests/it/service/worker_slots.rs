@@ -122,7 +122,8 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
         clock: Arc::clone(&clock) as _,
         shapes,
         length_limit,
-        kept: Default::default(),
+        progress: Default::default(),
+        spare: Default::default(),
     };
     let working = tokio::spawn(Recognition { worker: Arc::new(worker), places: 1, slice: SLICE }.run());
     let count = || tries.load(Ordering::SeqCst);

@@ -460,7 +460,8 @@ impl ServeProcess {
         Self::with("fetch_private = true\n")
     }
 
-    fn with(more: &str) -> Self {
+    /// Starts a service with more lines in its `[serve]`.
+    pub fn with(more: &str) -> Self {
         let bed = Bed::new("");
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         bed.configure(&format!("[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n{more}"));

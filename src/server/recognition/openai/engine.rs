@@ -355,6 +355,11 @@ impl Recogniser for OpenAiRecogniser {
         &self.options.name
     }
 
+    fn identity(&self) -> String {
+        let EngineOptions { name, protocol, url, model, languages, .. } = &self.options;
+        format!("{name} {protocol:?} {url} {model:?} {languages:?}")
+    }
+
     fn languages(&self) -> &[&'static str] {
         &self.options.languages
     }
