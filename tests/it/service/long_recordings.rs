@@ -2,7 +2,7 @@
 //! a stop waits for no chunk.
 
 use crate::service::engines::{Engine, Reply, bursts, says, words};
-use crate::support::bed::{SERVICE_KEY, Service};
+use crate::support::bed::{SERVICE_KEY, ServeProcess};
 use crate::support::librivox::readings;
 use crate::support::test_service::{TestService, answer, eventually, names, options};
 use reqwest::multipart::{Form, Part};
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 /// The real binary, and how it is asked.
 struct Asked {
-    service: Service,
+    service: ServeProcess,
     client: Client,
 }
 
@@ -27,7 +27,7 @@ impl Asked {
     fn new(more: &str) -> Self {
         // A connection to a service that has ended is of no use.
         let client = Client::builder().no_proxy().tls_certs_only([]).pool_max_idle_per_host(0).build().unwrap();
-        Self { service: Service::with(more), client }
+        Self { service: ServeProcess::with(more), client }
     }
 
     /// Uses this engine by the name `house`.
