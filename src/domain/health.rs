@@ -55,6 +55,9 @@ pub struct QueueFacts {
     pub running_pass: Option<Timestamp>,
     /// Jobs that have made no progress for longer than a person wants.
     pub long_waits: Option<LongWaits>,
+    /// Why the state directory cannot be written; `None` if it can.
+    #[serde(default)]
+    pub state_fault: Option<String>,
 }
 
 /// Jobs that have made no progress for long, and the one of them that has waited longest.
@@ -222,6 +225,7 @@ pub fn assess(facts: &QueueFacts) -> Health {
     let jobs = [failed(facts), incomplete(facts), not_understood(facts), left_out(facts)];
     let mut reasons: Vec<Reason> = (jobs.into_iter().chain([stopped(facts), process(facts)]))
         .flatten()
+        .chain(facts.state_fault.iter().map(|words| unwritable_state(words)))
         .chain(facts.outages.iter().map(outage))
         .chain(facts.away.iter().map(away))
         .chain(facts.waiting.iter().filter_map(|(reason, waits)| waiting(facts, *reason, *waits)))
@@ -240,6 +244,12 @@ pub fn assess(facts: &QueueFacts) -> Health {
 
 fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, command: Option<&str>) -> Reason {
     Reason { level, exit, kind, words, suggested_command: command.map(str::to_owned) }
+}
+
+/// Whatever the queue says, it is of the time before: a full disk keeps a pass from recording its end, too.
+fn unwritable_state(words: &str) -> Reason {
+    let words = format!("scribed cannot work, since it cannot write its state: {words}");
+    reason(Level::Critical, PassExit::Unfinished, "state", words, Some("scribed check"))
 }
 
 fn failed(facts: &QueueFacts) -> Option<Reason> {

@@ -1,6 +1,8 @@
 //! `scribed status --check`: prints one line for monitoring, in the format of plugins for Nagios, Icinga and Zabbix.
 
+use crate::blocking::blocking;
 use crate::cli::args::StatusArgs;
+use crate::cli::commands::check_disk::writable;
 use crate::cli::commands::once::{format_reason, reason_object};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -49,7 +51,9 @@ async fn collect_facts(context: &Context, args: &StatusArgs) -> Result<QueueFact
         Some(longest) => long_waits(&queue, longest).await?,
         None => None,
     };
-    Ok(with_last_pass(QueueFacts { long_waits, ..*facts }, &config, args.max_pass_age))
+    let state = config.state.clone();
+    let state_fault = blocking(move || writable(&state).err()).await;
+    Ok(with_last_pass(QueueFacts { long_waits, state_fault, ..*facts }, &config, args.max_pass_age))
 }
 
 async fn long_waits(queue: &QueueAccess, longest: Duration) -> Result<Option<LongWaits>, CommandError> {

@@ -429,7 +429,10 @@ impl Claim {
         let kept = self.save(&inner.kept);
         kept.map_err(|error| {
             let path = self.installation.path.display().to_string();
-            let why = format!("cannot be claimed: scribed cannot write to the state directory {path} ({error})");
+            let why = format!(
+                "cannot be claimed: scribed cannot write to the state directory {path} ({})",
+                describe_error(&error, &self.installation.path)
+            );
             refused(why, "scribed does nothing for it until it can write there".to_owned())
         })?;
         (me.since, me.alive) = (timestamps::format(at.wall), timestamps::format(at.wall));

@@ -1,7 +1,7 @@
 //! What an operator checks: the exit code of `once` and its reason, `status --check`, `acknowledge`, and the log lines
 //! about finished files.
 
-use crate::support::bed::{Bed, QUICK, Ran, Running, wait_until};
+use crate::support::bed::{Bed, QUICK, Ran, Running, SmallDisk, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
@@ -429,5 +429,22 @@ fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
     let told = bed.run(["acknowledge", "--incomplete"]);
     assert!(told.code == 0 && told.stdout.contains("without: summarization (acknowledged)"), "{told:?}");
     assert_eq!(bed.once(0)["exit_reasons"], json!([]));
+    assert_eq!(check(&bed).0, 0);
+}
+
+/// A pass could not record its end there, so what is known is of the time before.
+#[test]
+fn a_full_disk_of_the_state_is_critical_although_the_last_pass_ended_well() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "", "");
+    fs::create_dir(bed.path("state")).unwrap();
+    let disk = SmallDisk::mount(&bed.path("state"), 65_536);
+    bed.drop_in(0, "a.wav");
+    bed.once(0);
+    let filler = disk.fill();
+    let (code, line) = check(&bed);
+    assert!(code == 2 && line.starts_with("SCRIBED CRITICAL"), "{line}");
+    assert!(line.contains("no space left in") && line.contains("state"), "{line}");
+    fs::remove_file(filler).unwrap();
     assert_eq!(check(&bed).0, 0);
 }
