@@ -590,7 +590,7 @@ mod tests {
         let (words, _) = said(1, WaitReason::Retry);
         assert!(words.ends_with("it waits for: what the job says"), "{words}");
         let (words, remedy) = said(8, WaitReason::Window);
-        assert!(words.starts_with("8 jobs make no progress; the first, job 3 (s/a.wav), since "), "{words}");
+        assert!(words.starts_with("8 jobs make no progress; the first, job 3, s/a.wav, since "), "{words}");
         assert!(remedy.contains("`submit`"), "{remedy}");
     }
 

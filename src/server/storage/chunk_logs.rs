@@ -48,7 +48,7 @@ impl ChunkLogs {
         for entry in fs::read_dir(&logs.folder)? {
             let path = entry?.path();
             if let Err(error) = logs.adopt(&path, &owner_of) {
-                tracing::warn!(path = %path.display(), %error, "a file among what was recognised cannot be used or removed");
+                tracing::warn!(path = %path.display(), %error, "a file of saved chunks cannot be used or removed");
             }
         }
         Ok(logs)
@@ -91,7 +91,7 @@ impl ChunkLogs {
         }
         // Even if it is not counted: a transcription may be cancelled while its file is being created.
         if let Err(error) = files::remove(&self.path(id)) {
-            tracing::warn!(%id, %error, "cannot remove what was kept of the recognition; the next start tries again");
+            tracing::warn!(%id, %error, "cannot remove the saved chunks of a transcription; the next start tries again");
         }
     }
 

@@ -165,7 +165,7 @@ fn a_queue_that_does_not_know_what_was_bought_says_so() {
     let running = bed.daemon();
     let said = until(&bed, "inbox/talk.wav", "suspect");
     assert!(
-        fact(&said, "suspect")["words"].as_str().unwrap().contains("before it has read the list of service default"),
+        fact(&said, "suspect")["words"].as_str().unwrap().contains("scribed reads the list of service default"),
         "{said}"
     );
     assert!(stub.records().creates.is_empty(), "nothing is bought meanwhile");

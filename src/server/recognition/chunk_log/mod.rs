@@ -145,7 +145,7 @@ fn place(channel: usize, segment: &Segment) -> ChunkPlace {
 fn warn(id: Uuid, error: &io::Error) {
     tracing::warn!(
         %id, %error,
-        "cannot keep what is recognised of a transcription; it continues, and after a restart that is recognised again"
+        "cannot save the recognised chunks of a transcription; it continues, and a restart recognises them again"
     );
 }
 
