@@ -319,7 +319,8 @@ impl Running {
         });
         let [stdout, stderr] = self.readers.take().unwrap().map(|reader| reader.join().unwrap());
         let code = code(ended.unwrap());
-        if code < 0 {
+        // A second signal ends a process with 130 at once: it gives nothing back, as if it were killed.
+        if code < 0 || code == 130 {
             self.was_killed();
         }
         Ran { code, stdout, stderr }
