@@ -264,6 +264,7 @@ impl<'a> Publisher<'a> {
 
     fn occupant(&self, name: &OsStr, lengths: &RangeInclusive<u64>) -> Occupant {
         let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
+            _ if self.ours.of_others.contains(name) => return Occupant::Neighbours,
             _ if !is_plain(name) => return Occupant::Other,
             Err(Errno::NOENT) => return Occupant::Nothing,
             Err(_) => return Occupant::Other,

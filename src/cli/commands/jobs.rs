@@ -49,9 +49,13 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     let mut list = List::new(context, args, is_screen)?;
     let mut totals = Totals::default();
     loop {
-        let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
+        let ControlAnswer::Jobs(mut page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
             return Err(protocol_mismatch());
         };
+        // The daemon of an earlier release does not know these dates.
+        page.jobs.retain(|job| {
+            since.is_none_or(|since| since <= job.since) && before.is_none_or(|before| job.since < before)
+        });
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
         list.put(&page.jobs[..room], &page.edited)?;
         totals.add(&page.jobs, room);

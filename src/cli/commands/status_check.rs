@@ -2,7 +2,7 @@
 
 use crate::blocking::blocking;
 use crate::cli::args::StatusArgs;
-use crate::cli::commands::check_disk::writable;
+use crate::cli::commands::check_disk::own_folder;
 use crate::cli::commands::once::{format_reason, reason_object};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -52,7 +52,8 @@ async fn collect_facts(context: &Context, args: &StatusArgs) -> Result<QueueFact
         None => None,
     };
     let state = config.state.clone();
-    let state_fault = blocking(move || writable(&state).err()).await;
+    let (can_be_written, words) = blocking(move || own_folder(&state, None)).await;
+    let state_fault = (!can_be_written).then_some(words);
     Ok(with_last_pass(QueueFacts { long_waits, state_fault, ..*facts }, &config, args.max_pass_age))
 }
 

@@ -10,9 +10,8 @@ use crate::domain::language_codes::short_code;
 use crate::domain::names::Timestamp;
 use crate::pipeline::request::{BesideSettings, RequestLayers};
 use crate::source::filter::existing_subtitles::{has_hi_mark, named_language};
+use crate::source::recording_place::outputs_beside;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The code of Hindi (ISO 639-1).
@@ -31,12 +30,15 @@ pub struct TextLanguage {
 /// recording name.
 pub async fn text_language(handler: &CommandHandler, target: &Target) -> TextLanguage {
     let (mount, job, now) = (Arc::clone(&target.mount), target.job.clone(), handler.clock.now());
-    let configured = blocking(move || configured_languages(mount.source(), &job, now)).await;
+    let known = blocking(move || {
+        let named_after = outputs_beside(mount.source(), &job).file_name().to_owned();
+        (configured_languages(mount.source(), &job, now), named_after)
+    });
+    let (configured, named_after) = known.await;
     let name = target.output.name.as_bytes();
     let end = name.len().saturating_sub(target.format.ext().len() + 1);
-    let recording = Path::new(OsStr::from_bytes(target.job.key.path.as_bytes())).file_name().unwrap_or_default();
     let of_source = target.mount.source().language.as_deref();
-    choose(&configured, of_source, &name[..end], recording)
+    choose(&configured, of_source, &name[..end], &named_after)
 }
 
 /// Returns the languages that the row, the sidecars or the template of a recording name. Settings that cannot be

@@ -15,7 +15,6 @@ use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
-use crate::pipeline::stages::write::own_outputs::has_passed_on;
 use crate::pipeline::stages::write::rerender::path_of;
 use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::file_look::hash;
@@ -87,11 +86,7 @@ async fn verify_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<
         .filter(|(_, found)| found.state == OutputState::Missing)
         .map(|(output, _)| output.clone())
         .collect();
-    let existing = job.outputs.iter().filter(|output| !missing.contains(output));
-    let has_passed_on =
-        existing.clone().next().is_some() && has_passed_on(&*handler.store, mount, &job, existing).await?;
     match states.recording {
-        _ if has_passed_on => return Ok(VerifiedJob { is_gone: true, ..verified }),
         _ if missing.is_empty() => {}
         Presence::Gone if missing.len() == job.outputs.len() => return Ok(VerifiedJob { is_gone: true, ..verified }),
         Presence::Unknown(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),

@@ -426,15 +426,28 @@ fn a_renamed_recording_keeps_the_names_that_its_row_gives() {
     write(&bed, "may.csv", "file,output\nreel.wav,texts/AB 12\n");
     bed.once(0);
     assert_eq!((outputs().len(), stub.records().ids().len()), (3, 1), "{:?}", outputs());
-    assert_eq!(bed.jobs()["reel.wav"]["outputs"].as_array().unwrap().len(), 3);
+    let owned = |name: &str| bed.jobs()[name]["outputs"].as_array().unwrap().len();
+    assert_eq!((owned("reel.wav"), owned("tape.wav")), (3, 0), "no two jobs name one file");
     assert_eq!(receipt(&bed, "may.csv.receipt.csv")[0]["scribed_outputs"].matches("AB 12.en.").count(), 3);
     // The job of the old name has no part in what is written for the new one.
     set_outputs("\"txt\"", "\"md\"");
     assert_eq!(bed.run(["render"]).code, 0);
     assert_eq!(bed.run(["verify"]).code, 0);
     assert!(outputs().iter().all(|name| !name.to_string_lossy().contains(".wav.")), "{:?}", outputs());
-    assert_eq!(bed.run(["forget", "--vanished"]).code, 0);
-    assert_eq!((bed.run(["verify"]).code, bed.jobs().len()), (0, 1));
+    // Back again, and a file whose text a person accepted stays with its job.
+    fs::rename(bed.path("inbox/reel.wav"), bed.path("inbox/tape.wav")).unwrap();
+    write(&bed, "may.csv", "file,output\ntape.wav,texts/AB 12\n");
+    bed.once(0);
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!((owned("reel.wav"), owned("tape.wav"), outputs().len()), (0, 3, 3), "{:?}", outputs());
+    write(&bed, "texts/AB 12.en.srt", "1\n00:00:00,000 --> 00:00:01,000\ncorrected\n");
+    assert_eq!(bed.run(["accept", "inbox/texts/AB 12.en.srt"]).code, 0);
+    fs::rename(bed.path("inbox/tape.wav"), bed.path("inbox/reel.wav")).unwrap();
+    write(&bed, "may.csv", "file,output\nreel.wav,texts/AB 12\n");
+    bed.once(0);
+    assert_eq!(bed.run(["render"]).code, 0);
+    let text = fs::read_to_string(bed.path("inbox/texts/AB 12.en.srt")).unwrap();
+    assert!(text.contains("corrected"), "{text}");
 }
 
 #[test]

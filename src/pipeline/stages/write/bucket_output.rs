@@ -115,6 +115,9 @@ impl Deposit<'_> {
     }
 
     async fn occupant(&self, name: &OsStr, relocation: &Relocation, wanted: &[u8]) -> io::Result<Occupant> {
+        if self.ours.of_others.contains(name) {
+            return Ok(Occupant::Neighbours);
+        }
         let path = self.path(name);
         let Some(object) = self.bucket.head(&path).await? else { return Ok(Occupant::Nothing) };
         if !relocated::lengths(wanted).contains(&object.stamp.size) {

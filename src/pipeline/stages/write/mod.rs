@@ -2,7 +2,8 @@
 
 mod access;
 mod bucket_output;
-pub(crate) mod own_outputs;
+mod names_of_others;
+mod own_outputs;
 mod publish_to_folder;
 mod relocation;
 mod render;
@@ -28,7 +29,8 @@ use crate::output::render_result::OutputKind;
 use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
-use crate::pipeline::stages::write::own_outputs::{names_of_others, output_folder, own_outputs};
+use crate::pipeline::stages::write::names_of_others::names_of_others;
+use crate::pipeline::stages::write::own_outputs::{output_folder, own_outputs};
 use crate::pipeline::stages::write::publish_to_folder::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
@@ -114,8 +116,13 @@ pub async fn run(
             return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled }));
         }
     }
-    let pending_outputs = record_hashes(context.store, lease, stored, &wanted).await?;
-    let of_others = names_of_others(context.store, mount, job, &wanted).await.map_err(StageStop::Store)?;
+    let names = names_of_others(context.store, mount, job, &wanted).await.map_err(StageStop::Store)?;
+    let pending_outputs = record_hashes(context.store, lease, stored, &wanted, names.former_hashes()).await?;
+    // After a crash here the files are known by their hashes.
+    if !names.take_over(context).await.map_err(StageStop::Store)? {
+        return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
+    }
+    let of_others = names.taken;
     let ours = OwnOutputs { published: placed, pending: pending_outputs, relocation, of_others };
     let own = ours.published.clone();
     let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;
@@ -228,9 +235,10 @@ async fn record_hashes<N>(
     lease: &Lease,
     job: &Job,
     wanted: &[PendingOutput<N>],
+    taken_over: impl Iterator<Item = Hash>,
 ) -> Result<Vec<Hash>, StageStop> {
     let mut pending_outputs = job.pending_outputs.clone();
-    let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes));
+    let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(taken_over);
     pending_outputs.extend(hashes.filter(|hash| !job.pending_outputs.contains(hash)));
     if pending_outputs.len() > job.pending_outputs.len() {
         pending_outputs.drain(..pending_outputs.len().saturating_sub(MAX_PENDING_OUTPUTS));

@@ -4,24 +4,18 @@ use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
-use crate::domain::names::{Hash, JobId, Timestamp};
+use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::output::publish::{Names, PendingOutput};
 use crate::permission_errors::explain_error;
-use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
-use crate::pipeline::stages::foreign_subtitles::name_in_queue;
 use crate::rooted_path::RootedPath;
-use crate::source::metadata::presence::Presence;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::recording_place::{folder_of_output, full_path, outputs_beside};
-use crate::store::contract::{Queries, StoreError};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::source::recording_place::{full_path, outputs_beside};
+use crate::store::contract::Queries;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Returns the outputs that were written for this job and for no other. Two files with one stem and one content share
 /// their outputs; when one file changes, the outputs of the other must stay.
@@ -61,78 +55,6 @@ pub async fn own_outputs(
         }
     }
     Ok(names_and_hashes(own))
-}
-
-/// The names of an output that are compared with those of other jobs.
-const COMPARED_NAMES: usize = 16;
-
-/// Returns the names for the outputs of a row's job that outputs of other jobs have. Rows say what outputs are called,
-/// so two recordings may claim one name, and what is equal today may be replaced for one of them tomorrow. The names of a
-/// recording that was renamed are free for it under its new name.
-pub async fn names_of_others<N: Names>(
-    store: &dyn Queries,
-    mount: &Arc<Mount>,
-    job: &Job,
-    wanted: &[PendingOutput<N>],
-) -> Result<BTreeSet<OsString>, StoreError> {
-    let mut taken = BTreeSet::new();
-    if job.row.is_none() {
-        return Ok(taken);
-    }
-    let mut looked: BTreeMap<JobId, bool> = BTreeMap::new();
-    for name in wanted.iter().flat_map(|wanted| wanted.candidates.clone().take(COMPARED_NAMES)) {
-        let Some(other) = other_owner(store, mount, job, &name).await? else { continue };
-        let has_moved = match looked.get(&other.id) {
-            Some(has_moved) => *has_moved,
-            None => has_same_result(&other, job) && is_recording_gone(mount, &other).await,
-        };
-        looked.insert(other.id, has_moved);
-        if !has_moved {
-            taken.insert(name);
-        }
-    }
-    Ok(taken)
-}
-
-/// Whether the recording of a row's job is gone, and all outputs that exist are those of another job by now: the
-/// recording was renamed, and its row with it.
-pub async fn has_passed_on(
-    store: &dyn Queries,
-    mount: &Arc<Mount>,
-    job: &Job,
-    existing: impl Iterator<Item = &Output>,
-) -> Result<bool, StoreError> {
-    if job.row.is_none() {
-        return Ok(false);
-    }
-    for output in existing {
-        match other_owner(store, mount, job, &output.file_name()).await? {
-            Some(other) if has_same_result(&other, job) => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(is_recording_gone(mount, job).await)
-}
-
-/// Returns another job that has an output of this name in the folder of this job's outputs.
-async fn other_owner(store: &dyn Queries, mount: &Mount, job: &Job, name: &OsStr) -> Result<Option<Job>, StoreError> {
-    let source = mount.source();
-    let path = name_in_queue(job, &RelPath::new(name.as_bytes()));
-    let Some(other) = store.output_owner(&JobKey { path, ..job.key.clone() }).await? else { return Ok(None) };
-    let here = outputs_beside(source, job).parent().full();
-    let has_name = |output: &Output| {
-        output.name.as_bytes() == name.as_bytes() && folder_of_output(source, &other, output).full() == here
-    };
-    let is_other = other.id != job.id && other.outputs.iter().any(has_name);
-    Ok(is_other.then_some(other))
-}
-
-fn has_same_result(one: &Job, other: &Job) -> bool {
-    one.stage.purchase_key().is_some() && one.stage.purchase_key() == other.stage.purchase_key()
-}
-
-async fn is_recording_gone(mount: &Arc<Mount>, job: &Job) -> bool {
-    MediaFile::of(mount, job).presence(&mount.source().folder).await == Presence::Gone
 }
 
 fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {

@@ -17,7 +17,7 @@ use crate::output::publish::OwnOutputs;
 use crate::output::removal::{Removed, remove_output};
 use crate::output::rename::{Rename, rename_outputs};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::own_outputs::names_of_others;
+use crate::pipeline::stages::write::names_of_others::names_of_others;
 use crate::pipeline::stages::write::write_guard::WriteGuard;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::rooted_path::RootedPath;
@@ -213,7 +213,8 @@ impl Work<'_> {
     async fn names_of_others(&self, writes: &[Pending]) -> Result<BTreeSet<OsString>, NotRendered> {
         let (store, job) = (self.context.store, self.job);
         if job.row.is_some() {
-            return Ok(names_of_others(store, self.mount, job, writes).await?);
+            let names = names_of_others(store, self.mount, job, writes).await?;
+            return if names.take_over(self.context).await? { Ok(names.taken) } else { Err(NotRendered::Moving) };
         }
         let here = self.of_siblings.iter().filter(|output| output.at == self.at);
         let mut taken: BTreeSet<OsString> = here.map(Output::file_name).collect();

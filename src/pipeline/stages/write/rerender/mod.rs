@@ -32,7 +32,7 @@ use crate::domain::stage::Stage;
 use crate::output::publish::{Names, PendingOutput, RESULT_KEPT};
 use crate::output::render_result::OutputKind;
 use crate::pipeline::stages::write::WriteContext;
-use crate::pipeline::stages::write::own_outputs::{has_passed_on, output_folder};
+use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::pipeline::stages::write::render::render_kept_result;
 use crate::source::metadata::presence::Presence;
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -194,7 +194,7 @@ pub async fn rerender(
     }
     mount.there().await.map_err(|away| NotRendered::Away(away.to_string()))?;
     let (settings, known) = examine(context, mount, job).await?;
-    if let Some(gone) = check_missing(context, mount, job, &known).await? {
+    if let Some(gone) = check_missing(mount, job, &known).await? {
         return Ok(gone);
     }
     if is_as_rendered(mount, job, &settings, &known, run) {
@@ -256,27 +256,23 @@ async fn examine(
     Ok((settings, known))
 }
 
-/// Returns the answer for a job whose recording and outputs are gone, or belong to the job of the renamed recording.
+/// Returns the answer for a job whose recording and outputs are gone, or were taken over by the job of its new path.
 /// Files of a folder that is away are not missing.
 async fn check_missing(
-    context: &WriteContext<'_>,
     mount: &Arc<Mount>,
     job: &Job,
     known: &[KnownOutput],
 ) -> Result<Option<Rerendered>, NotRendered> {
     let is_missing = |known: &KnownOutput| known.state == FileState::Missing;
-    let existing = known.iter().filter(|known| !is_missing(known)).map(|known| &known.output);
-    if existing.clone().next().is_some() && has_passed_on(context.store, mount, job, existing).await? {
-        return Ok(Some(Rerendered { files: Vec::new(), is_gone: true }));
-    }
-    if !known.iter().any(is_missing) {
+    let has_output = known.iter().any(|known| known.is_current && !is_missing(known));
+    if has_output && !known.iter().any(is_missing) {
         return Ok(None);
     }
     mount.check_not_bare().await.map_err(|away| NotRendered::Away(away.to_string()))?;
     let recording = crate::pipeline::media_file::MediaFile::of(mount, job);
     match recording.presence(&mount.source().folder).await {
         Presence::Unknown(words) => Err(NotRendered::Away(words)),
-        Presence::Gone if known.iter().all(is_missing) => Ok(Some(Rerendered { files: Vec::new(), is_gone: true })),
+        Presence::Gone if !has_output => Ok(Some(Rerendered { files: Vec::new(), is_gone: true })),
         Presence::There | Presence::Gone => Ok(None),
     }
 }
