@@ -439,7 +439,7 @@ fn a_renamed_recording_keeps_the_names_that_its_row_gives() {
     write(&bed, "may.csv", "file,output\ntape.wav,texts/AB 12\n");
     bed.once(0);
     assert_eq!(bed.run(["render"]).code, 0);
-    assert_eq!((owned("reel.wav"), owned("tape.wav"), outputs().len()), (0, 3, 3), "{:?}", outputs());
+    assert_eq!((owned("reel.wav"), owned("tape.wav"), outputs().len()), (0, 3, 4), "{:?}", outputs());
     write(&bed, "texts/AB 12.en.srt", "1\n00:00:00,000 --> 00:00:01,000\ncorrected\n");
     assert_eq!(bed.run(["accept", "inbox/texts/AB 12.en.srt"]).code, 0);
     fs::rename(bed.path("inbox/tape.wav"), bed.path("inbox/reel.wav")).unwrap();
