@@ -372,7 +372,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns a job as it is shown: see [`BudgetGate::told`] and [`windows::told`].
+    /// Returns a job as it is shown: see [`BudgetGate::with_budget_fault`] and [`windows::with_window_fault`].
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
         let job = setup.budget_gate.with_budget_fault(&*self.store, job, self.clock.now()).await?;
