@@ -366,6 +366,7 @@ async fn a_model_without_words_is_asked_for_its_text_and_the_times_are_marked() 
     // Chunks that are sent at once are refused together.
     let refused = verbose();
     assert!((1..=2).contains(&refused), "{refused}");
+    let url = uploaded(&service, 25).await;
     let (_, body) = service.create(&json!({ "audio_url": url, "model": "house" })).await;
     assert_eq!(service.ended(body["id"].as_str().unwrap()).await["status"], "done");
     assert_eq!(verbose(), refused, "it is remembered");
