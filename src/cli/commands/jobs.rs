@@ -53,9 +53,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
             return Err(protocol_mismatch());
         };
         // The daemon of an earlier release does not know these dates.
-        page.jobs.retain(|job| {
-            since.is_none_or(|since| since <= job.since) && before.is_none_or(|before| job.since < before)
-        });
+        page.jobs.retain(|job| selection.has_time_of(job));
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
         list.put(&page.jobs[..room], &page.edited)?;
         totals.add(&page.jobs, room);

@@ -89,8 +89,7 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
     };
     (!selection.ordered || job.row.is_some())
         && !(selection.unacknowledged && job.acknowledged.is_some())
-        && selection.since.is_none_or(|since| since <= job.since)
-        && selection.before.is_none_or(|before| job.since < before)
+        && selection.has_time_of(job)
         && selection.manifest.as_ref().is_none_or(|manifest| job.manifest() == Some(manifest))
         && selection.source.as_ref().is_none_or(|source| *source == job.key.source)
         && selection.kind.as_ref().is_none_or(|kind| fault.is_some_and(|fault| fault.kind.name() == kind))

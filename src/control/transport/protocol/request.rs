@@ -5,7 +5,7 @@ use super::forget::ForgetQuery;
 use super::render::{AcceptQuery, RenderQuery};
 use super::verify::VerifyQuery;
 use crate::control::media_address::MediaAddress;
-use crate::domain::job::JobKey;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::PauseScope;
@@ -180,4 +180,11 @@ pub struct Selection {
     /// Only jobs that reached their stage before this time; `None` means all.
     #[serde(default)]
     pub before: Option<Timestamp>,
+}
+
+impl Selection {
+    /// Whether the job reached its stage within the times of the selection.
+    pub fn has_time_of(&self, job: &Job) -> bool {
+        self.since.is_none_or(|since| since <= job.since) && self.before.is_none_or(|before| job.since < before)
+    }
 }

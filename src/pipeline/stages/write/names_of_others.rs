@@ -43,20 +43,17 @@ pub async fn names_of_others<N: Names>(
     if job.row.is_none() {
         return Ok(names);
     }
-    let mut has_moved: BTreeMap<JobId, bool> = BTreeMap::new();
+    // Whether each other job was looked at, and is the one of a former path.
+    let mut looked: BTreeMap<JobId, bool> = BTreeMap::new();
     for (number, name) in wanted.iter().flat_map(|wanted| wanted.candidates.clone().take(COMPARED_NAMES).enumerate()) {
         let Some((other, output)) = other_owner(store, mount, job, &name).await? else { continue };
         // Only the names that the row gives are taken over.
-        let is_free = match has_moved.get(&other.id) {
-            _ if number > 0 => false,
-            Some(has_moved) => *has_moved,
-            None => is_former(mount, &other, job).await,
-        };
-        if is_free {
-            has_moved.insert(other.id, true);
+        if number == 0 && !looked.contains_key(&other.id) {
+            looked.insert(other.id, is_former(mount, &other, job).await);
+        }
+        if number == 0 && looked.get(&other.id) == Some(&true) {
             names.former.entry(other.id).or_insert((other, Vec::new())).1.push(output);
         } else {
-            has_moved.entry(other.id).or_insert(false);
             names.taken.insert(name);
         }
     }
