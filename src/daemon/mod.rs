@@ -18,6 +18,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::routing::ServiceRouting;
+use crate::durable_file;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
 use crate::media::length::cache::LengthCache;
@@ -214,6 +215,8 @@ impl Daemon {
         let mut embedded = None;
         let ways = build_clients(config, &system, calls.as_ref(), &mut embedded, None).await?;
         let setup = Setup::new(config, ways, &clock);
+        let state = config.state.clone();
+        blocking(move || sweep_records(&state)).await;
         let state = config.state.clone();
         drop(spawn(move || snapshot::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
@@ -567,6 +570,16 @@ pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
 fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<Mount>> {
     let mount = |source: &Source| Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(clock)));
     config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
+}
+
+/// Removes the incomplete files of processes that were killed, from the records of the state directory. A file that
+/// cannot be removed does no harm.
+fn sweep_records(state: &Path) {
+    for records in ["history", "receipts", "accepted"] {
+        let entries = walkdir::WalkDir::new(state.join(records)).into_iter().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_dir());
+        folders.for_each(|folder| drop(durable_file::sweep(folder.path())));
+    }
 }
 
 /// Removes leftovers from the folders of outputs, which no scan visits.

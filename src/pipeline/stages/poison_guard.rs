@@ -72,6 +72,19 @@ struct Suspect {
     work: ContentWork,
     /// At how many ends of the process the job was under way.
     ends: u32,
+    /// When the work began that the last of these ends interrupted.
+    #[serde(default)]
+    since: Option<Timestamp>,
+}
+
+impl Suspect {
+    /// Counts an end of the process. One that was counted already is not counted again: the process may be killed
+    /// between saving the suspects and clearing the entries.
+    fn count(&mut self, entry: &Entry) {
+        if self.since != Some(entry.since) {
+            (self.work, self.ends, self.since) = (entry.work, self.ends + 1, Some(entry.since));
+        }
+    }
 }
 
 /// The work that is under way, and the suspects of earlier starts.
@@ -123,6 +136,7 @@ impl InProgress {
 
     fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
         fs::create_dir_all(dir).map_err(explain_state_at(dir))?;
+        durable_file::sweep(dir).map_err(explain_state_at(dir))?;
         let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
         // A file that cannot be read makes no job suspect.
         let known: Vec<(JobId, Suspect)> =
@@ -132,9 +146,9 @@ impl InProgress {
         let entries: Vec<Entry> =
             left.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
         let boot = boot();
-        for Entry { job, work, .. } in entries.iter().filter(|entry| entry.boot == boot) {
-            let suspect = suspects.entry(*job).or_insert(Suspect { work: *work, ends: 0 });
-            (suspect.work, suspect.ends) = (*work, suspect.ends + 1);
+        for entry in entries.iter().filter(|entry| entry.boot == boot) {
+            let new = Suspect { work: entry.work, ends: 0, since: None };
+            suspects.entry(entry.job).or_insert(new).count(entry);
         }
         if !entries.is_empty() {
             // Saved before the entries are gone.
@@ -266,14 +280,18 @@ fn write(path: &Path, suspects: &BTreeMap<JobId, Suspect>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     /// The clock of a process that is this many seconds old. Its sleeps never end.
     struct Old(u64);
 
+    /// What the next [`Old`] says: no two moments are the same.
+    static NOW: AtomicI64 = AtomicI64::new(1_795_000_000_000);
+
     #[async_trait::async_trait]
     impl Clock for Old {
         fn now(&self) -> Timestamp {
-            Timestamp(1_795_000_000_000)
+            Timestamp(NOW.fetch_add(1, Ordering::Relaxed))
         }
 
         fn uptime(&self) -> Uptime {
@@ -337,6 +355,22 @@ mod tests {
         }
         assert_eq!(open(dir.path()).inner().suspects[&JobId(7)].ends, MOST_STARTS - 1);
         begin(&open(dir.path()), 7).await.unwrap().ended();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_killed_while_it_counts_counts_once_and_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = open(dir.path());
+        let under_way = begin(&of, 7).await.unwrap();
+        killed(&of, vec![under_way]);
+        let entries = fs::read(dir.path().join("work")).unwrap();
+        for _ in 0..MOST_STARTS {
+            assert_eq!(open(dir.path()).inner().suspects[&JobId(7)].ends, 1);
+            fs::write(dir.path().join("work"), &entries).unwrap();
+            fs::write(dir.path().join(".tmp1"), "[[7,").unwrap();
+        }
+        open(dir.path());
+        assert!(!dir.path().join(".tmp1").exists());
     }
 
     #[tokio::test]

@@ -45,10 +45,11 @@ struct Places {
     at_once: Arc<Semaphore>,
 }
 
-/// Where a chunk is recognised: in the place of the recording, or in a spare one. Given back when dropped.
+/// Where a chunk is recognised: in the place of the recording, or in a spare one. Given back when dropped, in this order:
+/// whoever may start the next chunk must find the recording's own place free, or it would take a spare one.
 struct Place(
-    #[expect(dead_code, reason = "held")] Option<OwnedSemaphorePermit>,
     #[expect(dead_code, reason = "held")] OwnOrSpare,
+    #[expect(dead_code, reason = "held")] Option<OwnedSemaphorePermit>,
 );
 
 enum OwnOrSpare {
@@ -186,7 +187,7 @@ impl ChunkWork {
                 spare = self.options.spare.take() => OwnOrSpare::Spare(spare),
             };
             if !self.options.turn.is_paused() {
-                return Place(at_once, place);
+                return Place(place, at_once);
             }
         }
     }

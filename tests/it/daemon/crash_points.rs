@@ -127,10 +127,9 @@ impl Scene for Hosted {
         let accepted = records.accepted();
         assert_eq!(accepted.get(REFUSED), Some(&0));
         let outputs = self.bed.outputs();
-        assert_eq!(outputs.len(), self.files.len() * OUTPUTS.len(), "{:?}", outputs.keys());
         for (name, content) in &self.files {
+            assert_eq!(stage(name), "written", "{}", jobs[name.as_str()]);
             self.bed.assert_written(name);
-            assert_eq!(stage(name), "written");
             let duplicates = self.names(content);
             let bought: usize = duplicates.iter().filter_map(|duplicate| accepted.get(duplicate)).sum();
             assert_eq!(bought, 1, "{name} was bought {bought} times");
@@ -141,6 +140,7 @@ impl Scene for Hosted {
                 "{name}: {said}"
             );
         }
+        assert_eq!(outputs.len(), self.files.len() * OUTPUTS.len(), "{:?}", outputs.keys());
     }
 }
 
@@ -344,4 +344,18 @@ fn killed_at_random_everything_is_there_once() {
     }
     println!("{kills} kills");
     scene.assert_recovers();
+}
+
+#[test]
+fn a_start_removes_the_incomplete_records_of_killed_processes() {
+    let stub = Stub::well();
+    let bed = hosted(&stub.url()).bed();
+    let folders = ["history", "receipts", "accepted/0f", "in-progress", "params"];
+    for folder in folders.map(|folder| bed.path("state").join(folder)) {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(".tmpabc123"), "half").unwrap();
+    }
+    assert_eq!(bed.temporaries().len(), folders.len());
+    bed.once(0);
+    assert_eq!(bed.temporaries(), Vec::<PathBuf>::new());
 }
