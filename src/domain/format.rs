@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A kind of output. Its name in `outputs`, in the queue and at the end of a file's name is the same: `words.csv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Format {
-    /// Plain text, an utterance a line.
+    /// Plain text, an utterance a line, with the speakers as headings.
     #[serde(rename = "txt")]
     Txt,
     /// SubRip subtitles.
@@ -18,6 +18,9 @@ pub enum Format {
     /// The service's whole answer, with what made it.
     #[serde(rename = "json")]
     Json,
+    /// Plain text, an utterance a line, and nothing else.
+    #[serde(rename = "plain.txt")]
+    PlainTxt,
     /// Plain text, each line with its time.
     #[serde(rename = "times.txt")]
     TimesTxt,
@@ -105,11 +108,12 @@ pub enum Content {
 
 impl Format {
     /// Every kind, in the order in which they are written.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Txt,
         Self::Srt,
         Self::Vtt,
         Self::Json,
+        Self::PlainTxt,
         Self::TimesTxt,
         Self::Md,
         Self::Ttml,
@@ -161,6 +165,7 @@ impl Format {
             Self::Srt => "srt",
             Self::Vtt => "vtt",
             Self::Json => "json",
+            Self::PlainTxt => "plain.txt",
             Self::TimesTxt => "times.txt",
             Self::Md => "md",
             Self::Ttml => "ttml",
@@ -193,6 +198,7 @@ impl Format {
         use Enrichment as E;
         match self {
             Self::Txt
+            | Self::PlainTxt
             | Self::TimesTxt
             | Self::Md
             | Self::Srt

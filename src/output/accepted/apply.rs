@@ -40,7 +40,7 @@ pub struct Applied {
 
 /// Whether a file of this format can be accepted.
 pub fn is_acceptable(format: Format) -> bool {
-    matches!(format, Format::Txt | Format::Json) || caption_format(format).is_some()
+    matches!(format, Format::Txt | Format::PlainTxt | Format::Json) || caption_format(format).is_some()
 }
 
 /// Puts a text into a result. `heard` is what was recognised; the times of both are those of the recording.
@@ -53,7 +53,7 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
     }
     match (format, caption_format(format)) {
         (Format::Json, _) => own_answer(text).map(|raw| Applied { raw, words: 0, recognised: 0, unread: None }),
-        (Format::Txt, _) => apply_text(raw, heard, text),
+        (Format::Txt | Format::PlainTxt, _) => apply_text(raw, heard, text),
         (_, Some(captions)) => apply_captions(raw, heard, read_cues(text, captions)),
         (other, None) => Err(Unusable::Format(other.ext())),
     }
@@ -210,6 +210,16 @@ mod tests {
     fn said(raw: &[u8]) -> Transcript {
         let record: Record<Spoken, BoundedValue> = serde_json::from_slice(raw).unwrap();
         record.result.unwrap().transcription.unwrap().transcript().clone()
+    }
+
+    #[test]
+    fn a_text_without_headings_keeps_the_speakers_that_were_recognised() {
+        let heard = said(CAPTURED.as_bytes());
+        let lines: Vec<&str> = heard.utterances.iter().map(|utterance| utterance.text.trim()).collect();
+        let applied = apply(CAPTURED.as_bytes(), &heard, Format::PlainTxt, &lines.join("\n")).unwrap();
+        let speakers = |said: &Transcript| said.utterances.iter().map(|it| it.speaker).collect::<Vec<_>>();
+        assert_eq!(speakers(&said(&applied.raw)), speakers(&heard));
+        assert!(speakers(&heard).contains(&Some(1)));
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
     let enrichments = result.enrichments;
     let text = match format {
         Format::Txt => txt::txt(result.transcript),
+        Format::PlainTxt => txt::plain_txt(result.transcript),
         Format::TimesTxt => txt::times_txt(result.transcript),
         Format::Md => markdown::markdown(result),
         Format::Srt => subtitles::srt(result),

@@ -84,6 +84,13 @@ fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Form
 }
 
 #[test]
+fn a_captured_answer_as_plain_txt_is_its_txt_without_speakers() {
+    let txt = rendered(Format::Txt, CAPTURED, &[]);
+    let said = txt.lines().filter(|line| !line.is_empty() && !line.starts_with("Speaker "));
+    assert_eq!(rendered(Format::PlainTxt, CAPTURED, &[]).lines().collect::<Vec<_>>(), said.collect::<Vec<_>>());
+}
+
+#[test]
 fn a_captured_answer_as_txt() {
     insta::assert_snapshot!(rendered(Format::Txt, CAPTURED, &[]), @r"
     Speaker 1:

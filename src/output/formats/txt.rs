@@ -32,6 +32,12 @@ fn heading(utterance: &Utterance, is_first: bool) -> String {
     }
 }
 
+/// Writes one utterance a line: what was said, and nothing else.
+pub(super) fn plain_txt(transcript: &Transcript) -> String {
+    let lines = transcript.utterances.iter().map(|utterance| one_line(&utterance.text));
+    lines.filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
+}
+
 /// Writes one utterance a line, with its time and speaker: `[00:01:02] Speaker 1: text`.
 pub(super) fn times_txt(transcript: &Transcript) -> String {
     let lines = transcript.utterances.iter().filter_map(|utterance| {

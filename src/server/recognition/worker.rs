@@ -217,7 +217,7 @@ fn open_log(
     options: &TranscribeOptions,
 ) -> ChunkLog {
     let settings = chunk_log::settings(recogniser, options, taken.upload);
-    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), taken, &settings);
+    let log = ChunkLog::open(store, taken, &settings);
     if log.known_count() > 0 {
         tracing::info!(id = %taken.id, chunks = log.known_count(), "a transcription continues after its saved chunks");
     }

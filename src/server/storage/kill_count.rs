@@ -1,6 +1,7 @@
 //! Records on the disk which work is in progress: a small file for each transcription that is being recognised, or
 //! whose audio is being fetched, and for each delivery. A file that still exists at the next start names work during
-//! which the service was killed. After [`MOST`] such kills the work is not started again (see `transcriptions.rs`).
+//! which the service was killed. After [`MOST`] such kills, between which it came no further, the work is not started
+//! again (see `transcriptions.rs`).
 //!
 //! The files outlive a killed process. They are not synced, since a power failure says nothing about the work. For the
 //! same reason a file from an earlier boot of the machine does not count.
@@ -120,6 +121,15 @@ impl Starts {
         Ok(Underway { starts: Arc::clone(self), id, work, is_complete: false })
     }
 
+    /// Forgets the kills so far, because the work that is in progress came further than before them. If that cannot be
+    /// written, they count.
+    pub fn forgive(&self, id: Uuid) {
+        let Some(Kills { work, .. }) = self.counts().remove(&id) else { return };
+        if let Err(error) = self.write(id, 0, work, Some(self.boot.clone())) {
+            tracing::warn!(%id, %error, "cannot update the note that work is in progress; if the service is killed, the next start counts earlier kills too");
+        }
+    }
+
     /// Forgets the kills, because the work was completed or is not needed any more.
     pub fn clear(&self, id: Uuid) {
         self.counts().remove(&id);
@@ -181,6 +191,22 @@ mod tests {
     /// Starts work as if the process were killed during it.
     fn killed(starts: &Arc<Starts>, id: Uuid, work: TranscriptionWork) {
         std::mem::forget(starts.start_work(id, work).unwrap());
+    }
+
+    #[test]
+    fn kills_do_not_add_up_while_the_work_comes_further_between_them() {
+        let (root, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        for _ in 0..2 * MOST {
+            let starts = open(root.path());
+            killed(&starts, id, TranscriptionWork::Recognition);
+            starts.forgive(id);
+            assert_eq!(open(root.path()).kill_counts()[&id].count, 1);
+        }
+        let starts = open(root.path());
+        let underway = starts.start_work(id, TranscriptionWork::Recognition).unwrap();
+        starts.forgive(id);
+        drop(underway);
+        assert!(open(root.path()).kill_counts().is_empty(), "it was stopped, not killed");
     }
 
     #[test]

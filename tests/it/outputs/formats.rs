@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const ALL: &str = r#"outputs = ["txt", "srt", "vtt", "json", "times.txt", "md", "ttml", "ass", "html", "docx", "words.jsonl",
+const ALL: &str = r#"outputs = ["txt", "srt", "vtt", "json", "plain.txt", "times.txt", "md", "ttml", "ass", "html", "docx", "words.jsonl",
     "words.tsv", "words.csv", "utterances.jsonl", "utterances.tsv", "utterances.csv", "summary.txt", "chapters.txt",
     "chapters.vtt", "chapters.ffmeta", "entities.csv", "sentiment.csv", "sentences.txt", "llm.md", "data.json",
     "moderation.txt", "names.txt", "provenance.json"]
@@ -21,10 +21,10 @@ const TEMPLATE: &str =
     "[template.all]\ntranslation = true\ntranslation_config = { target_languages = [\"fr\", \"de\"] }";
 
 /// Formats that are written for each language.
-const SPEECH: [&str; 9] = ["txt", "srt", "vtt", "times.txt", "md", "ttml", "ass", "html", "docx"];
+const SPEECH: [&str; 10] = ["txt", "srt", "vtt", "plain.txt", "times.txt", "md", "ttml", "ass", "html", "docx"];
 
 /// How many outputs a recording has: all in English, and those of speech in French.
-pub(super) const OUTPUTS: usize = 28 + SPEECH.len();
+pub(super) const OUTPUTS: usize = 29 + SPEECH.len();
 
 fn utterance(text: &str, speaker: u32, start: f64) -> Value {
     json!({ "text": text, "start": start, "end": start + 2.0, "speaker": speaker, "channel": 0, "confidence": 0.9,

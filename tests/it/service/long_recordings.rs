@@ -126,7 +126,8 @@ async fn pocketsphinx_goes_on_behind_what_it_recognised_too() {
     let whole = asked.ended(&whole).await;
     asked.service.kill();
     let mut id = String::new();
-    for passed in [3, 2] {
+    // More kills than set a recording aside that comes no further.
+    for passed in [2, 1, 1, 1] {
         asked.service.revive_to_die_at(&format!("chunk-kept:{passed}"));
         if id.is_empty() {
             id = asked.created(speech(), json!({})).await;
@@ -135,7 +136,7 @@ async fn pocketsphinx_goes_on_behind_what_it_recognised_too() {
     }
     let log = std::fs::read(asked.service.data().join(format!("recognition/{id}.log"))).unwrap();
     let lines = log.iter().filter(|byte| **byte == b'\n').count();
-    assert!(lines >= 1 + 3 + 2, "a header, and the chunks of both starts: {lines}");
+    assert!(lines >= 1 + 2 + 3, "a header, and the chunks of all starts: {lines}");
     asked.service.revive();
     let record = asked.ended(&id).await;
     assert!(words(&record).len() > 100);

@@ -17,7 +17,8 @@ use crate::durable_file::{self, folder_of};
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
 use crate::server::storage::chunk_logs::ChunkLogs;
-use crate::server::storage::transcriptions::TakenTranscription;
+use crate::server::storage::kill_count::Starts;
+use crate::server::storage::transcriptions::{TakenTranscription, TranscriptionStore};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -52,6 +53,7 @@ struct KnownLine {
 /// The log of one transcription. Blocks on the disk.
 pub struct ChunkLog {
     logs: Arc<ChunkLogs>,
+    starts: Arc<Starts>,
     id: Uuid,
     /// Absent if the file cannot be opened: then nothing is kept.
     file: Option<File>,
@@ -72,8 +74,8 @@ struct Writer {
 impl ChunkLog {
     /// Opens the log of a transcription, and creates it if it does not exist. Everything behind the first line that is
     /// damaged is dropped; all of it, if it was recognised with other `settings` (see [`settings`]).
-    pub fn open(logs: Arc<ChunkLogs>, taken: &TakenTranscription, settings: &str) -> Self {
-        let id = taken.id;
+    pub fn open(store: &TranscriptionStore, taken: &TakenTranscription, settings: &str) -> Self {
+        let (id, logs, starts) = (taken.id, Arc::clone(&store.chunk_logs), Arc::clone(&store.starts));
         logs.begin(id, taken.owner);
         let path = logs.path(id);
         let opened = open_file(&path, settings).inspect_err(|error| warn(id, error)).ok();
@@ -84,7 +86,7 @@ impl ChunkLog {
             // Its end may have removed the log before this created it.
             logs.remove(id);
         }
-        Self { logs, id, file, known, writer: Mutex::new(Writer { end, unsynced: 0, has_failed }) }
+        Self { logs, starts, id, file, known, writer: Mutex::new(Writer { end, unsynced: 0, has_failed }) }
     }
 
     /// Returns what was recognised of a segment before.
@@ -103,11 +105,15 @@ impl ChunkLog {
         let Some(file) = &self.file else { return };
         let line = format::encode_chunk(place(channel, segment), SoundHash::of(&segment.samples), chunk);
         let mut writer = self.writer();
-        if let Err(error) = writer.write(file, &line, segment.samples.len()) {
-            // The disk may have room again later. What is left of a line is cut off, or overwritten by the next one.
-            let _ = file.set_len(writer.end);
-            if !std::mem::replace(&mut writer.has_failed, true) {
-                warn(self.id, &error);
+        match writer.write(file, &line, segment.samples.len()) {
+            // A later kill has another cause than those before: they were not survived as far as this chunk.
+            Ok(()) => self.starts.forgive(self.id),
+            Err(error) => {
+                // The disk may have room again later. What is left of a line is cut off, or overwritten by the next one.
+                let _ = file.set_len(writer.end);
+                if !std::mem::replace(&mut writer.has_failed, true) {
+                    warn(self.id, &error);
+                }
             }
         }
         self.logs.set_size(self.id, writer.end);

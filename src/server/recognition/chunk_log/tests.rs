@@ -4,7 +4,7 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::recognition::recogniser::ChunkWord;
-use crate::server::storage::transcriptions::{StoreRules, TranscriptionStore};
+use crate::server::storage::transcriptions::StoreRules;
 use crate::server::storage::uploads::{UploadLimits, UploadRetention};
 use crate::server::webhooks::policy::DeliveryRetries;
 use proptest::prelude::*;
@@ -55,13 +55,13 @@ fn chunk(text: &str) -> RecognisedChunk {
 
 /// Keeps three chunks and returns the bytes of the file.
 fn filled(store: &TranscriptionStore) -> Vec<u8> {
-    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+    let log = ChunkLog::open(store, &taken(), "as set");
     (0..3).for_each(|number| log.append(0, &segment(number), &chunk(&format!("{number}\n"))));
     fs::read(store.chunk_logs.path(ID)).unwrap()
 }
 
 fn found(store: &TranscriptionStore, settings: &str) -> Vec<bool> {
-    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), settings);
+    let log = ChunkLog::open(store, &taken(), settings);
     (0..3).map(|number| log.find(0, &segment(number)) == Some(chunk(&format!("{number}\n")))).collect()
 }
 
@@ -71,7 +71,7 @@ fn what_was_kept_is_found_exactly_and_only_for_the_same_sound() {
     let store = store(&root);
     let bytes = filled(&store);
     assert_eq!(store.upload_store.usage().used, bytes.len() as u64, "it counts");
-    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+    let log = ChunkLog::open(&store, &taken(), "as set");
     assert_eq!(log.find(0, &segment(1)), Some(chunk("1\n")));
     assert_eq!(log.find(1, &segment(1)), None, "another channel");
     let other_sound = Segment { samples: vec![9; 900], ..segment(1) };
@@ -125,7 +125,7 @@ fn the_log_of_a_cancelled_transcription_does_not_stay() {
     let cancelled = taken();
     cancelled.cancelled.cancel();
     store.chunk_logs.remove(ID);
-    drop(ChunkLog::open(Arc::clone(&store.chunk_logs), &cancelled, "as set"));
+    drop(ChunkLog::open(&store, &cancelled, "as set"));
     assert!(!store.chunk_logs.path(ID).exists());
     // The end of the transcription comes between: the file is not counted any more when it is created.
     fs::write(store.chunk_logs.path(ID), "created late").unwrap();
@@ -138,7 +138,7 @@ fn the_log_of_a_cancelled_transcription_does_not_stay() {
 fn a_line_that_cannot_be_written_costs_only_itself() {
     let root = TempDir::new().unwrap();
     let store = store(&root);
-    let mut log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+    let mut log = ChunkLog::open(&store, &taken(), "as set");
     log.append(0, &segment(0), &chunk("0\n"));
     let writable = log.file.replace(File::open(store.chunk_logs.path(ID)).unwrap());
     log.append(0, &segment(1), &chunk("1\n"));
@@ -153,7 +153,7 @@ fn a_folder_that_is_away_keeps_nothing_and_fails_nothing() {
     let root = TempDir::new().unwrap();
     let store = store(&root);
     fs::remove_dir(root.path().join("recognition")).unwrap();
-    let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+    let log = ChunkLog::open(&store, &taken(), "as set");
     log.append(0, &segment(1), &chunk("1"));
     assert_eq!(log.find(0, &segment(1)), None);
 }
@@ -177,10 +177,10 @@ proptest! {
         for (number, found) in found.iter().enumerate() {
             prop_assert!(*found || untouched < number + 2, "{number} {at}");
         }
-        let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+        let log = ChunkLog::open(&store, &taken(), "as set");
         log.append(0, &segment(7), &chunk("7"));
         drop(log);
-        let log = ChunkLog::open(Arc::clone(&store.chunk_logs), &taken(), "as set");
+        let log = ChunkLog::open(&store, &taken(), "as set");
         prop_assert_eq!(log.find(0, &segment(7)), Some(chunk("7")));
     }
 }
