@@ -37,8 +37,9 @@ fn row_speakers(row: &str, format: CaptionFormat, voices: &mut VoiceReader) -> R
     if later.len() > 1 {
         later.sort_unstable();
         let characters: Vec<char> = text.chars().collect();
-        // A voice and the dash after it are one speaker.
-        later.dedup_by(|next, last| characters[*last..*next].iter().all(|c| c.is_whitespace()));
+        // A voice and the dash after it, or before it, are one speaker.
+        let is_blank = |c: &char| c.is_whitespace() || DASHES.contains(c);
+        later.dedup_by(|next, last| characters[*last..*next].iter().all(is_blank));
     }
     RowSpeakers { has_dash: begins_with_dash(&text), has_new_voice, later }
 }
@@ -247,6 +248,7 @@ mod tests {
         assert_eq!(vtt(&["<v Ann>Yes. <v Ann>I do.", "[Door] <v Ann>So."]).len(), 1);
         assert_eq!(vtt(&["<v Ann>Yes.", "<v Bob>No."]), [vec!["<v Ann>Yes."], vec!["<v Bob>No."]]);
         assert_eq!(vtt(&["<v Ann>- Yes. <v Bob> - No."]), [vec!["<v Ann>- Yes."], vec!["<v Bob> - No."]]);
+        assert_eq!(vtt(&["- <v Ann>Yes. - <v Bob>No."]), [vec!["- <v Ann>Yes."], vec!["- <v Bob>No."]]);
         assert_eq!(told(&["<v Ann>Yes. <v Bob>No."], CaptionFormat::Srt).len(), 1, "SubRip has no voices");
     }
 

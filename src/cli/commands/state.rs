@@ -1,7 +1,7 @@
 //! `scribed state`: moves a queue into another state directory.
 
 use crate::blocking::blocking;
-use crate::cli::args::{StateArgs, StateCommand};
+use crate::cli::args::{StateArgs, StateCommand, StateFileArgs};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
@@ -23,6 +23,10 @@ use std::sync::Arc;
 
 /// Exports the queue into a file, or imports one.
 pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError> {
+    let (StateCommand::Export(StateFileArgs { file }) | StateCommand::Import(StateFileArgs { file })) = &args.command;
+    if file == Path::new("-") {
+        return Err(no_pipe());
+    }
     let config = Arc::new(context.config_without_secrets()?);
     match &args.command {
         StateCommand::Export(args) => {
@@ -166,6 +170,13 @@ async fn write(config: Arc<Config>, file: PathBuf, checked: CheckedFile) -> Resu
     store.flush().await?;
     blocking(move || drop(store)).await;
     Ok(checked)
+}
+
+/// An export is private and whole, and an import reads the file twice: neither is possible with a pipe.
+fn no_pipe() -> CommandError {
+    let words = "`-` would be standard output or input, which this command does not use: name a file (`./-` for a file \
+                 of that name). Nothing was changed";
+    CommandError::Usage(words.to_owned())
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> CommandError {

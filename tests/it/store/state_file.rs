@@ -44,6 +44,11 @@ fn an_imported_queue_is_the_same_and_buys_nothing_twice() {
     let bed = bed(&stub);
     let creates = || stub.records().creates.len();
     assert_eq!(creates(), 2);
+    for command in ["export", "import"] {
+        let piped = bed.run(["state", command, "-"]);
+        assert!(piped.code == 2 && piped.stderr.contains("name a file"), "{piped:?}");
+        assert!(!bed.path("-").exists());
+    }
     let exported = bed.run(["state", "export", "queue.jsonl"]);
     assert!(exported.code == 0 && exported.stdout.contains("exported 4 jobs and 2 purchases"), "{exported:?}");
     let again = bed.run(["state", "export", "queue.jsonl"]);
