@@ -185,7 +185,10 @@ fn check(input: &Input) {
             _ => {
                 let text = input.text(format);
                 assert!(!text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')), "{format:?}: {text:?}");
-                assert!(matches!(format, Format::Txt | Format::PlainTxt) || !text.contains('\u{202e}'), "{format:?}: {text:?}");
+                assert!(
+                    matches!(format, Format::Txt | Format::PlainTxt) || !text.contains('\u{202e}'),
+                    "{format:?}: {text:?}"
+                );
                 assert!(!matches!(format, Format::Md | Format::LlmAnswers) || !has_html(&text), "{text}");
             }
         }

@@ -252,7 +252,9 @@ async fn examine(
     // A text alone has no times, and nothing was recognised.
     let is_text = |format| matches!(format, Format::Txt | Format::PlainTxt);
     if job.is_accepted_only() && job.accepted_text().is_some_and(|accepted| is_text(accepted.format)) {
-        settings.formats.retain(|format| is_text(*format) || matches!(format, Format::Md | Format::Html | Format::Docx));
+        settings
+            .formats
+            .retain(|format| is_text(*format) || matches!(format, Format::Md | Format::Html | Format::Docx));
     }
     Ok((settings, known))
 }

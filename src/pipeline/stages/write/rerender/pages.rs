@@ -18,9 +18,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many jobs are handled at a time for each processor: some read files, most wait for a sync that they share. The more
-/// wait together, the fewer syncs there are; [`RenderRun::slots`] bounds their memory.
-const JOBS_PER_PROCESSOR: usize = 128;
+/// How many jobs are handled at a time for each processor: some read files, most wait for a sync that they share. With 128,
+/// rendering was not faster (`cargo bench --bench render`).
+const JOBS_PER_PROCESSOR: usize = 16;
 
 /// What rendering works with.
 pub struct RenderParts<'a> {
