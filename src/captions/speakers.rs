@@ -26,14 +26,21 @@ impl RowSpeakers {
 
 /// Returns who speaks in each row of a cue. The rows are as they are written.
 pub(super) fn read_speakers(rows: &[String], format: CaptionFormat) -> Vec<RowSpeakers> {
-    let mut voices = VoiceReader::default();
-    rows.iter().map(|row| row_speakers(row, format, &mut voices)).collect()
+    let (mut voices, mut dash) = (VoiceReader::default(), None);
+    rows.iter().map(|row| row_speakers(row, format, &mut voices, &mut dash)).collect()
 }
 
-fn row_speakers(row: &str, format: CaptionFormat, voices: &mut VoiceReader) -> RowSpeakers {
+/// `dash` is that of the rows so far: it also marks who begins to speak in a row that goes on with what somebody says.
+fn row_speakers(
+    row: &str,
+    format: CaptionFormat,
+    voices: &mut VoiceReader,
+    dash: &mut Option<SpeakerDash>,
+) -> RowSpeakers {
     let text = shown(row, format);
     let (has_new_voice, mut later) = voices.read(row, format);
-    later.extend(later_dashes(&text));
+    *dash = first_dash(&text).or(*dash);
+    later.extend(dash.map_or_else(Vec::new, |dash| later_dashes(&text, dash)));
     if later.len() > 1 {
         later.sort_unstable();
         let characters: Vec<char> = text.chars().collect();
@@ -61,11 +68,14 @@ fn begins_with_dash(row: &str) -> bool {
     row.trim_start().starts_with(DASHES)
 }
 
-/// Returns where further people begin to speak in a row that begins with a speaker's dash, in characters: at the same
-/// dash after the end of a sentence. After "…" nobody is assumed to begin: a dash may follow the pause of one person.
-fn later_dashes(row: &str) -> Vec<usize> {
-    let start = row.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c));
-    let Some(mark) = speaker_dash(start) else { return Vec::new() };
+/// Returns the dash of a speaker at the start of a row.
+fn first_dash(row: &str) -> Option<SpeakerDash> {
+    speaker_dash(row.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c)))
+}
+
+/// Returns where further people begin to speak in a row, in characters: at a dash like `mark` after the end of a sentence.
+/// After "…" nobody is assumed to begin: a dash may follow the pause of one person.
+fn later_dashes(row: &str, mark: SpeakerDash) -> Vec<usize> {
     let begins = |at: usize| {
         let (before, rest) = row.split_at(at);
         let sentence = before.trim_end();
@@ -207,7 +217,7 @@ mod tests {
     }
 
     fn later(row: &str) -> Vec<usize> {
-        later_dashes(row)
+        first_dash(row).map_or_else(Vec::new, |dash| later_dashes(row, dash))
     }
 
     #[test]
@@ -250,6 +260,16 @@ mod tests {
         assert_eq!(vtt(&["<v Ann>- Yes. <v Bob> - No."]), [vec!["<v Ann>- Yes."], vec!["<v Bob> - No."]]);
         assert_eq!(vtt(&["- <v Ann>Yes. - <v Bob>No."]), [vec!["- <v Ann>Yes."], vec!["- <v Bob>No."]]);
         assert_eq!(told(&["<v Ann>Yes. <v Bob>No."], CaptionFormat::Srt).len(), 1, "SubRip has no voices");
+    }
+
+    #[test]
+    fn a_row_that_goes_on_may_hold_the_next_speaker() {
+        let srt = |rows: &[&str]| told(rows, CaptionFormat::Srt);
+        assert_eq!(
+            srt(&["- Yes, I do and", "you know it. - No."]),
+            [vec!["- Yes, I do and", "you know it."], vec!["- No."]]
+        );
+        assert_eq!(srt(&["Yes, I do and", "you know it. - No."]).len(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::domain::language_codes::LanguageCode;
 use crate::domain::path::RelPath;
 use crate::rooted_path::RootedPath;
 use crate::wire::languages::code_of;
+use rustix::fs::FileType;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -83,11 +84,14 @@ impl ExistingSubtitles {
     pub fn subtitles(&self, root: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        let listed = self.listed(&root.join(parent))?;
+        let folder = root.join(parent);
+        let listed = self.listed(&folder)?;
         let stem = Path::new(name).file_stem().unwrap_or_default().as_bytes();
         let first = listed.partition_point(|subtitle| subtitle.as_bytes() < stem);
         let near = listed[first..].iter().take_while(|subtitle| subtitle.as_bytes().starts_with(stem));
-        let fitting = near.filter(|subtitle| is_subtitle_of(subtitle.as_bytes(), name));
+        let is_folder =
+            |name: &OsStr| folder.join(name).stat().is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
+        let fitting = near.filter(|subtitle| is_subtitle_of(subtitle.as_bytes(), name) && !is_folder(subtitle));
         Ok(fitting.map(|subtitle| RelPath::new(parent.join(subtitle).into_os_string().into_vec())).collect())
     }
 
@@ -303,6 +307,8 @@ mod tests {
         ] {
             std::fs::write(root.path().join(name), "").unwrap();
         }
+        // A folder is no subtitle, whatever its name is.
+        std::fs::create_dir(root.path().join("a/talk.fr.srt")).unwrap();
         let (beside, folder) = (ExistingSubtitles::new(Arc::new(SystemClock)), RootedPath::new(root.path(), ""));
         let found = beside.subtitles(&folder, &RelPath::new("a/talk.wav")).unwrap();
         let found: Vec<String> = found.iter().map(|path| path.lossy().into_owned()).collect();
