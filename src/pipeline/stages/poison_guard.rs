@@ -136,7 +136,8 @@ impl InProgress {
 
     fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
         fs::create_dir_all(dir).map_err(explain_state_at(dir))?;
-        durable_file::sweep(dir).map_err(explain_state_at(dir))?;
+        // What cannot be removed does no harm, and must not end the recording of work.
+        drop(durable_file::sweep(dir));
         let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
         // A file that cannot be read makes no job suspect.
         let known: Vec<(JobId, Suspect)> =
@@ -371,6 +372,8 @@ mod tests {
         }
         open(dir.path());
         assert!(!dir.path().join(".tmp1").exists());
+        fs::create_dir(dir.path().join(".tmp2")).unwrap();
+        assert!(open(dir.path()).file.is_some(), "what cannot be removed keeps nothing from being recorded");
     }
 
     #[tokio::test]

@@ -123,7 +123,7 @@ impl Starts {
 
     /// Forgets the kills so far, because the work that is in progress came further than before them. If that cannot be
     /// written, they count.
-    pub fn forgive(&self, id: Uuid) {
+    pub fn forget_kills(&self, id: Uuid) {
         let Some(Kills { work, .. }) = self.counts().remove(&id) else { return };
         if let Err(error) = self.write(id, 0, work, Some(self.boot.clone())) {
             tracing::warn!(%id, %error, "cannot update the note that work is in progress; if the service is killed, the next start counts earlier kills too");
@@ -199,12 +199,12 @@ mod tests {
         for _ in 0..2 * MOST {
             let starts = open(root.path());
             killed(&starts, id, TranscriptionWork::Recognition);
-            starts.forgive(id);
+            starts.forget_kills(id);
             assert_eq!(open(root.path()).kill_counts()[&id].count, 1);
         }
         let starts = open(root.path());
         let underway = starts.start_work(id, TranscriptionWork::Recognition).unwrap();
-        starts.forgive(id);
+        starts.forget_kills(id);
         drop(underway);
         assert!(open(root.path()).kill_counts().is_empty(), "it was stopped, not killed");
     }

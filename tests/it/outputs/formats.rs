@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const ALL: &str = r#"outputs = ["txt", "srt", "vtt", "json", "plain.txt", "times.txt", "md", "ttml", "ass", "html", "docx", "words.jsonl",
-    "words.tsv", "words.csv", "utterances.jsonl", "utterances.tsv", "utterances.csv", "summary.txt", "chapters.txt",
+const ALL: &str = r#"outputs = ["txt", "srt", "vtt", "json", "plain.txt", "times.txt", "md", "ttml", "ass", "html", "docx",
+    "words.jsonl", "words.tsv", "words.csv", "utterances.jsonl", "utterances.tsv", "utterances.csv", "summary.txt", "chapters.txt",
     "chapters.vtt", "chapters.ffmeta", "entities.csv", "sentiment.csv", "sentences.txt", "llm.md", "data.json",
     "moderation.txt", "names.txt", "provenance.json"]
 template = "all""#;

@@ -107,7 +107,7 @@ impl ChunkLog {
         let mut writer = self.writer();
         match writer.write(file, &line, segment.samples.len()) {
             // A later kill has another cause than those before: they were not survived as far as this chunk.
-            Ok(()) => self.starts.forgive(self.id),
+            Ok(()) => self.starts.forget_kills(self.id),
             Err(error) => {
                 // The disk may have room again later. What is left of a line is cut off, or overwritten by the next one.
                 let _ = file.set_len(writer.end);
