@@ -576,7 +576,8 @@ fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<M
 /// cannot be removed does no harm.
 fn sweep_records(state: &Path) {
     for records in ["history", "receipts", "accepted"] {
-        let entries = walkdir::WalkDir::new(state.join(records)).into_iter().flatten();
+        // The accepted texts lie in subfolders. Nothing lies deeper, unless a link leads to a folder of somebody else.
+        let entries = walkdir::WalkDir::new(state.join(records)).max_depth(1).into_iter().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_dir());
         folders.for_each(|folder| drop(durable_file::sweep(folder.path())));
     }
