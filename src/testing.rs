@@ -156,6 +156,9 @@ pub mod media {
     pub mod decode {
         pub use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE, probe, probe_open};
     }
+    pub mod speech_segments {
+        pub use crate::media::speech_segments::{CutRule, Segmenter};
+    }
     pub mod extract {
         pub use crate::media::extract::{measure, probe_tracks};
     }
@@ -260,6 +263,10 @@ pub mod server {
             pub use crate::server::http::validate_create::{parse_upload, read_create};
         }
     }
+    pub mod diarization {
+        pub use crate::server::diarization::speakers::{SpeakerHints, Speakers, find_speakers};
+        pub use crate::server::diarization::voice_frames::VoiceFrames;
+    }
     pub mod recognition {
         pub mod confidence {
             pub use crate::server::recognition::confidence::{ENOUGH, find_doubtful};
@@ -315,7 +322,7 @@ pub mod server {
             pub use crate::server::storage::disk_quota::DiskQuota;
         }
         pub mod index {
-            pub use crate::server::storage::index::{MAX_DEFERRED, NextCall, QueueKind};
+            pub use crate::server::storage::index::{DeliveryKind, Due, MAX_DEFERRED, NextCall, QueueKind};
         }
         pub mod kill_count {
             pub use crate::server::storage::kill_count::TranscriptionWork;

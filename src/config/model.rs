@@ -244,7 +244,7 @@ pub struct ServeConfig {
     pub uploads: Option<Duration>,
     /// Whether audio may be fetched from, and callbacks sent to, addresses inside private networks.
     pub fetch_private: bool,
-    /// The webhook that is called when a transcription ends.
+    /// The webhook that is called when a transcription is created and when it ends.
     pub webhook: Option<WebhookConfig>,
     /// Origins whose pages may send requests, as browsers write them.
     pub cors: Vec<String>,
@@ -254,7 +254,7 @@ pub struct ServeConfig {
     pub trusted_proxies: Vec<Network>,
 }
 
-/// The webhook that is called when a transcription ends.
+/// The webhook that is called when a transcription is created and when it ends.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
     pub url: Url,

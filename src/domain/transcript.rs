@@ -42,6 +42,25 @@ pub struct Transcript {
     pub utterances: Vec<Utterance>,
 }
 
+impl Utterance {
+    /// Returns an utterance of these words, otherwise like this one; there must be at least one word.
+    #[must_use]
+    pub fn with_words(&self, words: Vec<Word>) -> Self {
+        let text: String = words.iter().map(|word| word.text.as_str()).collect();
+        let sum: f64 = words.iter().map(|word| word.confidence).sum();
+        Self {
+            text: text.trim().to_owned(),
+            start: words.first().map_or(self.start, |word| word.start),
+            end: words.last().map_or(self.end, |word| word.end),
+            confidence: (sum / words.len().max(1) as f64 * 100.0).round() / 100.0,
+            channel: self.channel,
+            speaker: self.speaker,
+            language: self.language.clone(),
+            words,
+        }
+    }
+}
+
 impl Transcript {
     /// Joins the texts of the utterances with spaces; empty for silence.
     pub fn text(&self) -> String {

@@ -181,6 +181,7 @@ pub async fn start(
         key_check: KeyCheck::new(&options.keys, &assigned.owners, options.key_headers),
         recognisers,
         fetcher,
+        reach: options.reach,
         born: clock.uptime(),
         shown: options.shown,
         statistics: Statistics::default(),

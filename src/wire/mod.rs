@@ -9,6 +9,7 @@ mod enrichment_parts;
 pub(crate) mod enrichment_reader;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod health;
 pub(crate) mod languages;
 mod lax_reader;
 pub(crate) mod live;

@@ -278,6 +278,20 @@ pub struct ResultMetadata {
     /// Seconds from the creation to the end of the transcription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcription_time: Option<f64>,
+    /// The requested parameters that had no effect, or less than their name promises. Enrichments that failed say so in
+    /// their envelopes, not here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters_without_effect: Vec<ParameterWithoutEffect>,
+}
+
+/// A requested parameter that had no effect, or less than its name promises.
+// Not in the interface.
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ParameterWithoutEffect {
+    /// The dotted path; `[]` stands for the elements of a list.
+    pub parameter: String,
+    pub reason: String,
 }
 
 /// A transcript.

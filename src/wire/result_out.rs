@@ -15,6 +15,9 @@ pub struct ResultOut<'a> {
     /// The other enrichments.
     #[serde(flatten)]
     pub enrichments: Enrichments,
+    /// Present if requested, and the operator has chosen the shapes of the interface.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diarization: Option<Envelope<Utterances<'a>>>,
     /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Envelope<Texts<'a>>>,

@@ -2,6 +2,7 @@
 //! answers are written with.
 
 use crate::wire::error::ErrorBody;
+use crate::wire::health::{self, HealthAnswer};
 use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT, RecordPage};
 use crate::wire::record::{Created, Record};
 use crate::wire::result::ResultBody;
@@ -27,7 +28,8 @@ pub fn document(key_headers: &[String]) -> Value {
         page: reference::<RecordPage<Job>>(&mut generator),
         job_of_any_kind: reference::<AnyJob>(&mut generator),
         page_of_any_kind: reference::<RecordPage<AnyJob>>(&mut generator),
-        v1_answer: reference::<v1::V1Answer>(&mut generator),
+        v1_response: reference::<v1::V1Response>(&mut generator),
+        health: reference::<HealthAnswer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
     // Any one of them is sufficient.
@@ -69,7 +71,8 @@ struct Bodies {
     page: Value,
     job_of_any_kind: Value,
     page_of_any_kind: Value,
-    v1_answer: Value,
+    v1_response: Value,
+    health: Value,
     error: Value,
 }
 
@@ -82,6 +85,7 @@ fn paths(bodies: &Bodies) -> Map<String, Value> {
     let extra = json!({ "operationId": "read_live", "parameters": id() });
     let read = operation("Reads a live transcription", 200, any_job, error, extra);
     let mut paths = Map::from_iter([
+        (health::PATH.to_owned(), json!({ "get": health(bodies) })),
         (upload::PATH.to_owned(), json!({ "post": upload(bodies) })),
         ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
         (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query(), any_page) })),
@@ -94,6 +98,15 @@ fn paths(bodies: &Bodies) -> Map<String, Value> {
     let both = list("list_transcription", query_with_kind(), any_page);
     paths.extend(transcription_paths(record::OLD_PATH, "transcription", &both, bodies));
     paths
+}
+
+/// Needs no key, and its refusal has the same body.
+fn health(bodies: &Bodies) -> Value {
+    let extra = json!({ "operationId": "health", "security": [] });
+    let mut health =
+        operation("Says whether to send requests to this service", 200, &bodies.health, &bodies.error, extra);
+    health["responses"]["503"] = health["responses"]["200"].clone();
+    health
 }
 
 fn upload(bodies: &Bodies) -> Value {
@@ -120,7 +133,7 @@ fn link(operation: &str, id: &str) -> Value {
 fn v1_operation(name: &str, file: &str, bodies: &Bodies) -> Value {
     let extra = json!({ "operationId": name, "requestBody": v1_form(file), "deprecated": true });
     let summary = "The first version: file and parameters in, the result out, on one connection";
-    operation(summary, 200, &bodies.v1_answer, &bodies.error, extra)
+    operation(summary, 200, &bodies.v1_response, &bodies.error, extra)
 }
 
 /// Returns the operations for transcriptions below one of their two paths.

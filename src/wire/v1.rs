@@ -1,8 +1,9 @@
 //! The single call of the first version, answered from a result of the second version (interface, "Versioning" 2 to 4).
 
+use crate::wire::enrichment::{Either, Envelope};
 use crate::wire::result::{ResultBody, ResultMetadata, WireUtterance, WireWord};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The path for audio files.
@@ -12,7 +13,8 @@ pub const AUDIO_PATH: &str = "/audio/text/audio-transcription";
 pub const VIDEO_PATH: &str = "/video/text/video-transcription";
 
 /// The content of `prediction`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
     /// A list of utterances.
     #[default]
@@ -39,6 +41,29 @@ impl OutputFormat {
             _ => return None,
         })
     }
+}
+
+/// Response to a call of the first version.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionResponse")]
+#[serde(untagged)]
+pub enum V1Response {
+    /// The result; the connection was held open until it came.
+    Answer(V1Answer),
+    /// The call names a `webhook_url`, which receives the result.
+    Accepted(V1Accepted),
+}
+
+/// Response to a call with a `webhook_url`.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionAccepted")]
+pub struct V1Accepted {
+    /// Whether the service could connect to the host of `webhook_url`. If it could not, it still calls it at the end.
+    pub is_webhook_reachable: bool,
+    /// Debug id; the call of the webhook has the same.
+    pub request_id: String,
+    /// The address that receives the result.
+    pub webhook_url: String,
 }
 
 /// Answer of the first version.
@@ -78,6 +103,18 @@ struct Metadata {
     total_transcription_time: Option<f64>,
     /// Properties of the audio.
     provided_file_metadata: FileMetadata,
+    /// The parameters of the call that had no effect, or less than was requested. Empty if all was done.
+    // The public service has no such field.
+    not_done: Vec<NotDone>,
+}
+
+/// A parameter that had no effect, or less than was requested.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionNotDone")]
+struct NotDone {
+    /// Name of the parameter.
+    parameter: String,
+    reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -137,7 +174,51 @@ pub fn to_v1_answer(result: &ResultBody, format: OutputFormat) -> V1Answer {
         OutputFormat::Vtt => subtitles("vtt"),
         OutputFormat::Text => Prediction::Text(transcription.full_transcript),
     };
-    V1Answer { prediction, prediction_raw: Raw { metadata: Metadata::of(&result.metadata), transcription: utterances } }
+    let metadata = Metadata { not_done: not_done(result), ..Metadata::of(&result.metadata) };
+    V1Answer { prediction, prediction_raw: Raw { metadata, transcription: utterances } }
+}
+
+fn not_done(result: &ResultBody) -> Vec<NotDone> {
+    let enrichments = &result.enrichments;
+    let failed = [
+        ("diarization", enrichments.diarization.as_ref().and_then(failure)),
+        ("translation", enrichments.translation.as_ref().and_then(failure)),
+    ];
+    let failed = failed.into_iter().filter_map(|(name, reason)| Some((name, reason?)));
+    let ineffective = &result.metadata.parameters_without_effect;
+    let ineffective = ineffective.iter().map(|one| (one.parameter.as_str(), one.reason.as_str()));
+    let mut all: Vec<NotDone> = Vec::new();
+    for (name, reason) in failed.chain(ineffective) {
+        let parameter = v1_name(name).to_owned();
+        if all.iter().all(|known| known.parameter != parameter) {
+            all.push(NotDone { parameter, reason: reason.to_owned() });
+        }
+    }
+    all
+}
+
+fn failure<T>(envelope: &Either<Envelope<T>>) -> Option<&str> {
+    match envelope {
+        Either::Known(Envelope { success: false, error, .. }) => {
+            Some(error.as_ref().map_or("it failed", |error| error.message.as_str()))
+        }
+        Either::Known(_) | Either::Other(_) => None,
+    }
+}
+
+/// Returns the name that a parameter of the second version has in the first.
+fn v1_name(parameter: &str) -> &str {
+    match parameter {
+        "diarization" => "toggle_diarization",
+        "diarization_config" => "diarization_num_speakers",
+        "translation" => "toggle_direct_translate",
+        "translation_config" => "target_translation_language",
+        "detect_language" | "enable_code_switching" => "language_behaviour",
+        "context_prompt" => "transcription_hint",
+        "audio_enhancer" => "toggle_noise_reduction",
+        "accurate_words_timestamps" => "toggle_accurate_words_timestamps",
+        other => other,
+    }
 }
 
 impl Metadata {
@@ -146,6 +227,7 @@ impl Metadata {
         Self {
             total_transcription_time: metadata.transcription_time,
             provided_file_metadata: FileMetadata { duration: metadata.audio_duration, channels, nb_channels: channels },
+            not_done: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 /// Which addresses the service may connect to.
 #[derive(Clone)]
@@ -58,6 +59,23 @@ pub fn check(url: &Url, reach: &AddressPolicy) -> Result<(), Forbidden> {
         Ok(address) if !reach.may(address) => Err(Forbidden),
         _ => Ok(()),
     }
+}
+
+/// Whether a connection to the URL's host can be opened within `wait`. Sends nothing.
+pub async fn is_reachable(url: &Url, reach: &AddressPolicy, wait: Duration) -> bool {
+    let (Ok(()), Some(host), Some(port)) = (check(url, reach), url.host_str(), url.port_or_known_default()) else {
+        return false;
+    };
+    let connecting = async {
+        let found = tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await;
+        for address in found.into_iter().flatten().filter(|address| reach.may(address.ip())) {
+            if TcpStream::connect(address).await.is_ok() {
+                return true;
+            }
+        }
+        false
+    };
+    tokio::time::timeout(wait, connecting).await.unwrap_or(false)
 }
 
 /// Creates an HTTP client that connects only to addresses that `reach` allows. Each name is resolved once for a

@@ -1,6 +1,7 @@
 //! Handles uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
 
 use crate::domain::names::Hash;
+use crate::server::fetch::ssrf_guard::{self, AddressPolicy};
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::{Base, parse_upload_url};
 use crate::server::http::multipart;
@@ -11,9 +12,10 @@ use crate::server::http::upload;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::http::validate_create;
 use crate::server::recognition::registry::NoRecogniser;
-use crate::server::storage::transcriptions::{Acceptance, CreateAudio, CreateCommand};
+use crate::server::storage::transcriptions::{Acceptance, Callee, CreateAudio, CreateCommand};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
+use crate::wire::v1::OutputFormat;
 use axum::Json;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::{Request, State};
@@ -21,6 +23,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use reqwest::Url;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockReadGuard;
 use uuid::Uuid;
@@ -103,14 +106,32 @@ pub async fn create(
 ) -> Result<Response, ServiceError> {
     let (parts, body) = request.into_parts();
     let base = service.links.base(&parts);
-    let Parts { uri, headers, .. } = parts;
+    let Parts { uri, headers, extensions, .. } = parts;
     let body = read_json(&headers, &mut body.into_data_stream()).await?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
     let mut request = parse_body(&service, owner, body).await?;
+    if let Some(V1Callback(format)) = extensions.get() {
+        request.callback = request.callback.map(|callback| callback.into_first_version(*format));
+    }
+    check_callback(request.callback.as_ref(), &service.reach)?;
     request.audio = resolve_upload(&service, owner, &base, request.audio);
     let id = accept(&service, request, accepting).await?;
     let result_url = base.result_url(uri.path(), id);
     Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
+}
+
+/// Marks a create that comes from a call of the first version: its callback gets the body of that version, in this
+/// format.
+#[derive(Debug, Clone, Copy)]
+pub struct V1Callback(pub OutputFormat);
+
+/// Refuses a callback that would never be delivered. A name is checked when it is resolved, before each delivery.
+fn check_callback(callback: Option<&Callee>, reach: &AddressPolicy) -> Result<(), ServiceError> {
+    let url = callback.and_then(Callee::url).and_then(|url| Url::parse(url).ok());
+    let allowed = url.map_or(Ok(()), |url| ssrf_guard::check(&url, reach));
+    allowed.map_err(|forbidden| {
+        ServiceError::invalid_fields(vec![format!("the callback's url must be one that can be called: {forbidden}")])
+    })
 }
 
 /// Accepts a checked create, durably, and returns the transcription's id. `accepting` is held until then.

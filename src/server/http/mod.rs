@@ -6,6 +6,7 @@ pub(crate) mod cors;
 pub(crate) mod create;
 pub(crate) mod error;
 mod forwarded;
+mod health;
 pub(crate) mod links;
 pub(crate) mod listener;
 pub(crate) mod lists;

@@ -54,8 +54,9 @@ async fn get_recorded(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Res
 fn render(service: &ServiceState, id: Uuid, owner: &Hash) -> io::Result<Option<Result<Bytes, StreamedJson>>> {
     let Some(state) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
     let TranscriptionState { ref head, ref status, .. } = state;
-    // What is found in fetched audio is added to the record without a change of its status.
-    let is_final = head.source.is_none() || head.ended.is_some();
+    // What is found in fetched audio, and how a callback went, is added to the record without a change of its status.
+    let has_pending_calls = head.calls.iter().any(|call| call.due.is_some());
+    let is_final = (head.source.is_none() || head.ended.is_some()) && !has_pending_calls;
     let status = status.clone();
     let body = match response::render_record(state)?.into_bytes() {
         Ok(body) => Bytes::from(body),

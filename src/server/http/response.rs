@@ -1,12 +1,14 @@
 //! Renders the records that the service answers with.
 
 use crate::server::http::streamed::StreamedJson;
-use crate::server::storage::transcriptions::{RecordMeta, TranscriptionEnd, TranscriptionFailure, TranscriptionState};
+use crate::server::storage::transcriptions::{
+    Callee, DeliveryState, RecordMeta, TranscriptionEnd, TranscriptionFailure, TranscriptionState,
+};
 use crate::wire::published;
 use crate::wire::record::{Record, Status};
 use crate::wire::timestamps;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use std::io;
 use uuid::Uuid;
 
@@ -25,6 +27,7 @@ fn to_record(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawV
         Some(TranscriptionEnd { at, failure }) => (Some(timestamps::format(at)), failure),
         None => (None, None),
     };
+    let callback = head.calls.iter().find(|call| call.to != Callee::Webhook).and_then(failed_callback);
     Record {
         id: id.to_string(),
         request_id: Some(request_id(id)),
@@ -39,7 +42,7 @@ fn to_record(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawV
         file: head.file.id.is_some().then_some(head.file),
         request_params: Some(published::with_defaults(&head.params)),
         // Always an object, as the interface requires.
-        post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
+        post_session_metadata: Some(failure.map(reason).into_iter().chain(callback).collect()),
         result,
         error: None,
         error_message: None,
@@ -48,8 +51,16 @@ fn to_record(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawV
 
 /// Returns the reason of a failure for `post_session_metadata`. The interface has no field for it; this one is "data
 /// meant to help identify issues".
-fn reason(failure: TranscriptionFailure) -> Map<String, Value> {
-    Map::from_iter([("error".to_owned(), Value::String(failure.message))])
+fn reason(failure: TranscriptionFailure) -> (String, Value) {
+    ("error".to_owned(), Value::String(failure.message))
+}
+
+/// Returns what `post_session_metadata` says about a callback that was not received: how often it was tried, why the
+/// last attempt failed, and when the next one is, if there is one.
+fn failed_callback(call: &DeliveryState) -> Option<(String, Value)> {
+    let error = call.error.as_ref()?;
+    let next = call.due.map(timestamps::format);
+    Some(("callback".to_owned(), json!({ "attempts": call.failed, "error": error, "next_attempt_at": next })))
 }
 
 /// Returns the debug id: `G-` and the first eight characters of the id.

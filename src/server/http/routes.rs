@@ -11,12 +11,14 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
 use crate::domain::zone::Zone;
 use crate::server::fetch::download::Fetcher;
+use crate::server::fetch::ssrf_guard::AddressPolicy;
 use crate::server::http::auth::KeyCheck;
 use crate::server::http::connections::{ConnectionSlot, Full};
 use crate::server::http::cors;
 use crate::server::http::cors::{Cors, RequestOrigin};
 use crate::server::http::create;
 use crate::server::http::error::ServiceError;
+use crate::server::http::health;
 use crate::server::http::links::Links;
 use crate::server::http::lists::ListSources;
 use crate::server::http::long_answers::LongAnswers;
@@ -35,6 +37,7 @@ use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::response_cache::ResponseCache;
 use crate::server::webhooks::pending::PendingDeliveries;
 use crate::wire::error::ErrorBody;
+use crate::wire::health as wire_health;
 use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
 use crate::wire::timestamps;
 use crate::wire::upload;
@@ -69,6 +72,8 @@ pub struct ServiceState {
     pub recognisers: Arc<Recognisers>,
     /// Fetches audio from other servers.
     pub fetcher: Arc<Fetcher>,
+    /// The addresses that callbacks may go to.
+    pub reach: AddressPolicy,
     /// Gives the time of errors and uploads.
     pub clock: Arc<dyn Clock>,
     /// How the addresses that are given out begin.
@@ -151,7 +156,7 @@ impl Front {
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
         openai::routes::add_endpoints(&mut endpoints, &long);
-        v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
+        v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), reach: service.reach.clone(), long });
         openapi::add_endpoint(&mut endpoints, service.key_check.headers());
         endpoints.front(service)
     }
@@ -240,6 +245,7 @@ fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Respon
 fn v2_endpoints() -> Endpoints {
     let mut endpoints = Endpoints::default();
     endpoints.add_public("/", MethodFilter::GET, page::get_page);
+    endpoints.add_public(wire_health::PATH, MethodFilter::GET, health::get_health);
     endpoints.add_keyed(upload::PATH, MethodFilter::POST, create::receive);
     endpoints.add_keyed("/file/{id}", MethodFilter::GET, records::get_upload);
     endpoints.add_keyed(PATH, MethodFilter::GET, records::list_recorded);

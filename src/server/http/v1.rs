@@ -3,18 +3,23 @@
 //!
 //! It uses the second version's endpoints, which check limits and report errors: an upload, a create, and reads of the
 //! record. A client that hangs up loses the response; the transcription continues, and the lists contain it.
+//!
+//! With a `webhook_url` the response comes at once, and the result goes to that address (service notes, 10).
 
 use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
+use crate::server::fetch::ssrf_guard::{self, AddressPolicy};
+use crate::server::http::create::V1Callback;
 use crate::server::http::long_answers::{ANSWER, LongAnswers, LongPermits, SHORT, held_until_sent};
 use crate::server::http::multipart;
 use crate::server::http::multipart::{Multipart, MultipartError};
 use crate::server::http::request_body::BodyMeter;
+use crate::server::http::response;
 use crate::server::http::routes::{Endpoints, Front, RequestOwner};
 use crate::wire::record::{self, Created, Record, Status};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::{self, Uploaded};
-use crate::wire::v1::{AUDIO_PATH, OutputFormat, VIDEO_PATH, to_v1_answer};
+use crate::wire::v1::{AUDIO_PATH, OutputFormat, V1Accepted, V1Response, VIDEO_PATH, to_v1_answer};
 use crate::wire::v1_params;
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -24,11 +29,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 use futures_util::{StreamExt as _, stream};
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 /// Adds the first version's call to the endpoints.
 pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
@@ -56,6 +63,8 @@ pub struct V1Call {
     pub second: Front,
     /// Used for waits.
     pub clock: Arc<dyn Clock>,
+    /// The addresses that webhooks may have.
+    pub reach: AddressPolicy,
     /// Limits the memory that long responses take.
     pub long: Arc<LongAnswers>,
 }
@@ -67,7 +76,19 @@ type Refused = Box<Response>;
 struct OriginalRequest {
     headers: HeaderMap,
     caller: RequestOwner,
+    /// Known when the form was read.
+    format: Option<OutputFormat>,
 }
+
+/// What a form asks for.
+struct V1Order {
+    /// The body of the create.
+    body: Value,
+    format: OutputFormat,
+}
+
+/// How long the response to a call with a `webhook_url` waits for a connection to that address.
+const REACHABLE_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Default)]
 struct Form {
@@ -78,18 +99,32 @@ struct Form {
 impl V1Call {
     async fn serve(&self, caller: RequestOwner, meter: &BodyMeter, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
-        let original = OriginalRequest { headers: request.headers().clone(), caller };
+        let original = OriginalRequest { headers: request.headers().clone(), caller, format: None };
         let form = self.read(&path, &original, meter, request.into_body()).await?;
-        let (body, format) = create_body(form).map_err(refuse)?;
+        let V1Order { body, format } = create_body(form).map_err(refuse)?;
+        let original = OriginalRequest { format: Some(format), ..original };
         let json = HeaderValue::from_static("application/json");
-        let created = self.step(&path, Method::POST, record::PATH, &original, Some(json), Body::from(body)).await?;
+        let sent = Body::from(body.to_string());
+        let created = self.step(&path, Method::POST, record::PATH, &original, Some(json), sent).await?;
         let created: Created = parse_json(&created)?;
+        if let Some(webhook) = body["callback_url"].as_str() {
+            return Ok(Json(V1Response::Accepted(self.accepted(&created.id, webhook).await)).into_response());
+        }
         let (result, long) = self.wait(&path, &original, &created.id).await?;
-        let response = Json(to_v1_answer(&result, format)).into_response();
+        let response = Json(V1Response::Answer(to_v1_answer(&result, format))).into_response();
         drop(result);
         let LongPermits { building, held } = long.unwrap_or(LongPermits { building: None, held: None });
         drop(building);
         Ok(response.map(|body| held_until_sent(body, held)))
+    }
+
+    async fn accepted(&self, id: &str, webhook: &str) -> V1Accepted {
+        let is_webhook_reachable = match Url::parse(webhook) {
+            Ok(url) => ssrf_guard::is_reachable(&url, &self.reach, REACHABLE_WITHIN).await,
+            Err(_) => false,
+        };
+        let request_id = Uuid::parse_str(id).map(response::request_id).unwrap_or_default();
+        V1Accepted { is_webhook_reachable, request_id, webhook_url: webhook.to_owned() }
     }
 
     /// Reads the form; the file goes on to the upload as it arrives.
@@ -245,6 +280,9 @@ impl V1Call {
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
         *request.headers_mut() = original.headers.clone();
         request.extensions_mut().insert(original.caller);
+        if let Some(format) = original.format {
+            request.extensions_mut().insert(V1Callback(format));
+        }
         for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
             request.headers_mut().remove(name);
         }
@@ -281,9 +319,9 @@ fn upload_form(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (He
     (content_type, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
 }
 
-/// Returns the create's body and the format of the response. Parameters that the second version does not have are
+/// Returns what the form asks for. Parameters that the second version does not have are
 /// ignored, like unknown ones; a known parameter whose value has no meaning is refused.
-fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
+fn create_body(form: Form) -> Result<V1Order, String> {
     let mut fields = form.fields;
     let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {
         None => OutputFormat::Json,
@@ -309,7 +347,7 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     if let Some(uploaded) = form.uploaded {
         body["audio_url"] = json!(uploaded.audio_url);
     }
-    Ok((body.to_string(), format))
+    Ok(V1Order { body, format })
 }
 
 fn parse_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {

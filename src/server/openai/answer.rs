@@ -3,6 +3,7 @@
 use crate::server::http::error::ServiceError;
 use crate::server::openai::error::OpenAiError;
 use crate::server::openai::request::{AnswerFormat, AudioRequest, AudioTask, Granularities};
+use crate::wire::enrichment::{Either, Envelope};
 use crate::wire::languages::english_name;
 use crate::wire::openai::{
     OpenAiDiarized, OpenAiEvent, OpenAiLanguage, OpenAiSegment, OpenAiSpeakerSegment, OpenAiText, OpenAiTranscript,
@@ -13,6 +14,7 @@ use axum::http::StatusCode;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::Write as _;
 
 /// The content type of JSON.
@@ -31,7 +33,7 @@ pub struct RenderedAnswer {
 /// Renders the answer to a request.
 ///
 /// # Errors
-/// 422 if nothing of the speech was understood, or if speakers are asked for and the recording has one channel.
+/// 422 if nothing of the speech was understood, or if speakers are asked for and were not told apart.
 pub fn render(request: &AudioRequest, result: &ResultBody) -> Result<RenderedAnswer, OpenAiError> {
     check_understood(result)?;
     let spoken = Spoken::of(result);
@@ -101,12 +103,9 @@ fn check_understood(result: &ResultBody) -> Result<(), OpenAiError> {
     Err(OpenAiError::new(error, Some("file"), Some("speech_not_understood")))
 }
 
-/// Returns the refusal of speakers for a recording of one channel.
-pub fn no_speakers() -> OpenAiError {
-    let message = "`response_format` must not be diarized_json for this recording: it has one channel, or equal ones, \
-                   and this service does not tell voices apart. Ask for verbose_json, or send each speaker on a \
-                   channel of its own";
-    let error = ServiceError::new(StatusCode::UNPROCESSABLE_ENTITY, message);
+/// Returns the refusal of speakers for a recording in which they were not told apart.
+fn no_speakers(why: &str) -> OpenAiError {
+    let error = ServiceError::new(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
     OpenAiError::new(error, Some("response_format"), Some("unsupported_format"))
 }
 
@@ -114,16 +113,20 @@ pub fn no_speakers() -> OpenAiError {
 struct Spoken<'r> {
     transcription: Option<&'r Transcription>,
     seconds: f64,
-    channels: u32,
+    /// Why the speakers were not told apart.
+    no_speakers: Option<&'r str>,
 }
 
 impl<'r> Spoken<'r> {
     fn of(result: &'r ResultBody) -> Self {
-        let (seconds, channels) = (result.metadata.audio_duration, result.metadata.number_of_distinct_channels);
+        let no_speakers = match &result.enrichments.diarization {
+            Some(Either::Known(Envelope { error: Some(error), .. })) => Some(error.message.as_str()),
+            _ => None,
+        };
         Self {
             transcription: result.transcription.as_ref(),
-            seconds: seconds.unwrap_or_default(),
-            channels: channels.unwrap_or(1),
+            seconds: result.metadata.audio_duration.unwrap_or_default(),
+            no_speakers,
         }
     }
 
@@ -180,8 +183,8 @@ impl<'r> Spoken<'r> {
     }
 
     fn diarized(&self) -> Result<OpenAiDiarized, OpenAiError> {
-        if self.channels < 2 {
-            return Err(no_speakers());
+        if let Some(why) = self.no_speakers {
+            return Err(no_speakers(why));
         }
         let segments = self.utterances().iter().enumerate().map(|(id, one)| speaker_segment(id, one)).collect();
         let (text, usage) = (self.text().to_owned(), self.usage());
@@ -216,8 +219,14 @@ fn speaker_segment(id: usize, utterance: &WireUtterance) -> OpenAiSpeakerSegment
         start: utterance.start,
         end: utterance.end,
         text: utterance.text.clone(),
-        speaker: format!("channel_{}", utterance.channel.unwrap_or_default()),
+        speaker: speaker_name(utterance.speaker.as_ref().and_then(Value::as_u64).unwrap_or_default()),
     }
+}
+
+/// Returns the name of a speaker as OpenAI's service gives it: a letter.
+fn speaker_name(number: u64) -> String {
+    let letter = u8::try_from(number).ok().filter(|number| *number < 26).map(|number| char::from(b'A' + number));
+    letter.map_or_else(|| format!("speaker_{}", number + 1), String::from)
 }
 
 /// The lowest confidence that is told from 0, whose logarithm JSON cannot write.
@@ -252,7 +261,7 @@ mod tests {
             let words: Vec<Value> =
                 text.split(' ').enumerate().map(|(at, one)| word(&format!(" {one}"), start + at as f64)).collect();
             json!({ "start": start, "end": start + 1.25, "confidence": confidence, "channel": channel,
-                "words": words, "text": text, "language": "en" })
+                "speaker": channel, "words": words, "text": text, "language": "en" })
         };
         let result = json!({
             "metadata": { "audio_duration": 9.5, "number_of_distinct_channels": channels },
@@ -337,21 +346,25 @@ mod tests {
     }
 
     #[test]
-    fn speakers_are_channels_and_are_never_invented() {
+    fn speakers_have_letters_and_are_never_invented() {
         let answer = rendered(AnswerFormat::Diarized, &stored(2));
         assert_eq!(
             answer["segments"],
             json!([
                 { "type": "transcript.text.segment", "id": "seg_0", "start": 1.0, "end": 2.25, "text": "Hello world",
-                  "speaker": "channel_0" },
+                  "speaker": "A" },
                 { "type": "transcript.text.segment", "id": "seg_1", "start": 4.0, "end": 5.25, "text": "Good morning",
-                  "speaker": "channel_1" },
+                  "speaker": "B" },
             ])
         );
         assert_eq!(answer["task"], "transcribe");
-        let refused = render(&request(AnswerFormat::Diarized), &stored(1)).unwrap_err();
+        let mut failed = stored(1);
+        let why = json!({ "success": false, "error": { "status_code": 422, "exception": "TooMuchSpeech", "message": "too long" } });
+        failed.enrichments = serde_json::from_value(json!({ "diarization": why })).unwrap();
+        let refused = render(&request(AnswerFormat::Diarized), &failed).unwrap_err();
         assert_eq!(refused.status_and_param(), (422, Some("response_format")));
-        assert_eq!(render_events(&request(AnswerFormat::Diarized), &stored(1)).unwrap_err(), refused);
+        assert_eq!(render_events(&request(AnswerFormat::Diarized), &failed).unwrap_err(), refused);
+        assert_eq!([0, 25, 26].map(speaker_name), ["A", "Z", "speaker_27"]);
     }
 
     fn data(events: &[String]) -> Vec<Value> {

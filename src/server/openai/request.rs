@@ -110,6 +110,9 @@ impl AudioRequest {
             add("custom_vocabulary", json!(true));
             add("custom_vocabulary_config", json!({ "vocabulary": self.keywords }));
         }
+        if self.format == AnswerFormat::Diarized {
+            add("diarization", json!(true));
+        }
         if let Some(format) = self.subtitles() {
             add("subtitles", json!(true));
             add("subtitles_config", json!({ "formats": [format] }));

@@ -12,7 +12,7 @@ use crate::server::openai::awaited::AwaitedTranscription;
 use crate::server::openai::error::OpenAiError;
 use crate::server::openai::form;
 use crate::server::openai::request;
-use crate::server::openai::request::{AnswerFormat, AudioTask};
+use crate::server::openai::request::AudioTask;
 use crate::server::openai::stream;
 use crate::server::recognition::registry::NamedRecogniser;
 use crate::wire::openai::{MODELS_PATH, OpenAiModel, OpenAiModels, TRANSCRIPTIONS_PATH, TRANSLATIONS_PATH};
@@ -73,9 +73,6 @@ impl AudioCall {
         let languages = languages(chosen.unwrap_or(service.recognisers.default_one())).await?;
         let request = request::parse(task, &form.fields, &languages, model)?;
         let received = form.into_recording().await?;
-        if request.format == AnswerFormat::Diarized && received.channels() < 2 {
-            return Err(answer::no_speakers());
-        }
         let clock = Arc::clone(&service.clock);
         let awaited = AwaitedTranscription::create(service, owner, base, request.clone(), received).await?;
         let id = awaited.request_id();

@@ -9,6 +9,7 @@ use super::spare_places::SparePlace;
 use super::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::blocking;
 use crate::media::speech_segments::Segment;
+use crate::server::diarization::voice_frames::VoiceFrames;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -71,7 +72,7 @@ pub(super) async fn recognise_all(
 ) -> Result<RecognisedSpeech, TranscribeError> {
     let (teacher, terms) = (Arc::clone(&recogniser), options.vocabulary.clone());
     let lesson = Arc::new(run(move || teacher.learn(&terms)).await??);
-    let unknown = lesson.unknown.clone();
+    let (unknown, speakers) = (lesson.unknown.clone(), options.speakers);
     let at_once = recogniser.at_once().max(1);
     let places = Places { own: Arc::new(Semaphore::new(1)), at_once: Arc::new(Semaphore::new(at_once)) };
     let work = Arc::new(ChunkWork { recogniser, options, lesson, dropped });
@@ -83,7 +84,7 @@ pub(super) async fn recognise_all(
             return Err(error);
         }
     };
-    run(move || recognised.finish(unknown)).await
+    run(move || recognised.finish(unknown, speakers)).await
 }
 
 async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TranscribeError> {
@@ -214,7 +215,9 @@ impl ChunkWork {
             false => Vec::new(),
         };
         let language = self.language_of(&chunk);
-        Ok(ChunkResult { channel, chunk, doubts, language, place })
+        // Not kept on the disk: it takes a thousandth of the time of the recognition.
+        let voices = self.options.speakers.map(|_| VoiceFrames::of(&segment.samples, segment.start_sample));
+        Ok(ChunkResult { channel, chunk, doubts, language, place, voices })
     }
 
     /// Recognises a segment, unless that was done before the transcription was interrupted.

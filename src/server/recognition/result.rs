@@ -5,6 +5,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
 use crate::output::requested_layout::requested_layout;
+use crate::server::diarization::speakers::SpeakerHints;
 use crate::server::recognition::chunk_review::SpeechDoubt;
 use crate::server::recognition::confidence;
 use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
@@ -12,9 +13,9 @@ use crate::server::recognition::recogniser::Term;
 use crate::server::recognition::text_formatting::Grown;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
 use crate::server::recognition::{text_formatting, unsupported};
-use crate::wire::enrichment::{Enrichments, Envelope, EnvelopeError, Shapes};
+use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
-use crate::wire::result::ResultMetadata;
+use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -36,17 +37,31 @@ pub fn transcribe_options(params: &Params) -> TranscribeOptions {
     let language = if let [only] = params.languages() { Some(only.clone()) } else { None };
     let prompt = params.context_prompt.clone().unwrap_or_default();
     let vocabulary = words.map(term).collect();
-    TranscribeOptions { vocabulary, every_channel, language, prompt, ..TranscribeOptions::default() }
+    let speakers = speaker_hints(params);
+    TranscribeOptions { vocabulary, every_channel, language, prompt, speakers, ..TranscribeOptions::default() }
+}
+
+/// Returns what is known about the speakers; `None` if nobody needs them told apart.
+fn speaker_hints(params: &Params) -> Option<SpeakerHints> {
+    let config = params.diarization_config.clone().unwrap_or_default();
+    let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
+    (params.diarization == Some(true)).then(|| SpeakerHints {
+        exact: count(config.number_of_speakers),
+        least: count(config.min_speakers),
+        most: count(config.max_speakers),
+    })
 }
 
 /// Facts about a transcription that do not come from the recognition.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ResultFacts {
     /// The length of the file in seconds.
     pub audio_duration: f64,
     /// When the transcription was created.
     pub created: Timestamp,
     pub ended: Timestamp,
+    /// The requested parameters that had no effect.
+    pub without_effect: Vec<ParameterWithoutEffect>,
     /// Which shapes to write where the interface and the public service differ.
     pub shapes: Shapes,
 }
@@ -58,6 +73,8 @@ pub struct WrittenResult {
     channels: u32,
     facts: ResultFacts,
     enrichments: Enrichments,
+    /// Whether the speakers were told apart.
+    has_speakers: bool,
 }
 
 impl WrittenResult {
@@ -65,7 +82,10 @@ impl WrittenResult {
     pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
         let recognition = written_envelope(&speech);
-        let RecognisedSpeech { mut transcript, channels, unknown, is_written, .. } = speech;
+        let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, .. } = speech;
+        if params.diarization == Some(true) && !has_speakers {
+            enrichments.diarization = Some(Either::Known(Envelope::failed(too_much_speech())));
+        }
         // The limit of the confidence was measured with recognisers that write neither case nor punctuation.
         let mut by_confidence = || recognition_envelope(&mut transcript, &params).map(|envelope| json!(envelope));
         if let Some(recognition) = if is_written { recognition } else { by_confidence() } {
@@ -84,7 +104,7 @@ impl WrittenResult {
         if !unknown.is_empty() {
             fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
-        Self { params, transcript, channels, facts, enrichments }
+        Self { params, transcript, channels, facts, enrichments, has_speakers }
     }
 
     /// Writes the result as JSON, piece by piece.
@@ -111,9 +131,17 @@ impl WrittenResult {
         let translation =
             (params.translation == Some(true)).then(|| translation(params, transcript, &transcription, clock));
         let took = self.facts.ended.duration_since(self.facts.created);
-        let metadata = amounts(self.channels, self.facts.audio_duration, took);
+        let metadata = ResultMetadata {
+            parameters_without_effect: self.facts.without_effect.clone(),
+            ..amounts(self.channels, self.facts.audio_duration, took)
+        };
         let enrichments = self.enrichments.clone();
-        let result = ResultOut { metadata, transcription, enrichments, sentences, translation };
+        // The public service has no envelope where it succeeded: its speakers are at the utterances alone.
+        let has_envelope = self.has_speakers && self.facts.shapes == Shapes::Interface;
+        let utterances = transcript.utterances.as_slice();
+        let diarization =
+            has_envelope.then(|| Envelope::completed(Utterances(utterances), utterances.is_empty(), 0.0));
+        let result = ResultOut { metadata, transcription, enrichments, diarization, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
     }
 }
@@ -137,6 +165,7 @@ fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata
         number_of_channels: Some(channels),
         billing_time: Some(rounded(audio_duration * f64::from(channels))),
         transcription_time: Some(rounded(took.as_secs_f64())),
+        parameters_without_effect: Vec::new(),
     }
 }
 
@@ -208,8 +237,10 @@ fn translation<'a>(
     if all {
         return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, started));
     }
+    // One target may have failed and another one not.
+    let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
     let results = Some(results).filter(|results| !results.is_empty());
-    Envelope { results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
+    Envelope { is_empty, results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
 }
 
 /// Returns the original, or an empty entry with the reason why there is no translation.
@@ -322,6 +353,16 @@ fn low_confidence_error(stretches: &[Doubtful]) -> EnvelopeError {
              language that this recogniser does not know, or hard to hear; most of its words are wrong",
             named.join(", ")
         ),
+    }
+}
+
+fn too_much_speech() -> EnvelopeError {
+    EnvelopeError {
+        status_code: 422,
+        exception: "TooMuchSpeech".to_owned(),
+        message: "the speakers were not told apart, since the recording has more than eight hours of speech; split it \
+                  before"
+            .to_owned(),
     }
 }
 

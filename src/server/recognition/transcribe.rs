@@ -22,6 +22,7 @@ use crate::domain::transcript::Transcript;
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
 use crate::media::speech_segments::{CutRule, Segmenter};
+use crate::server::diarization::speakers::SpeakerHints;
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,8 @@ pub struct TranscribeOptions {
     pub language: Option<String>,
     /// What the client says about the recording, for recognisers that take such a text; may be empty.
     pub prompt: String,
+    /// Tells the speakers apart, if given.
+    pub speakers: Option<SpeakerHints>,
     /// Whether equal channels are recognised separately all the same.
     pub every_channel: bool,
     /// A longer recording is refused: at the start by its declared length, or when this much was decoded.
@@ -80,6 +83,7 @@ impl Default for TranscribeOptions {
             vocabulary: Vec::new(),
             language: None,
             prompt: String::new(),
+            speakers: None,
             every_channel: false,
             longest: LONGEST,
             turn: TurnSignal::default(),
@@ -104,6 +108,8 @@ pub struct RecognisedSpeech {
     pub has_estimated_times: bool,
     /// Whether the recogniser wrote case and punctuation. Its confidences are then its own.
     pub is_written: bool,
+    /// Whether the speakers were told apart. They are not in more than eight hours of speech.
+    pub has_speakers: bool,
 }
 
 /// Transcribes the first audio track of `path`: each channel separately, equal ones once.

@@ -8,6 +8,7 @@ use crate::server::recognition::recogniser::knows_language;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use crate::wire::published;
+use crate::wire::result::ParameterWithoutEffect;
 use serde_json::Value;
 use std::fmt;
 
@@ -34,6 +35,8 @@ const ONLY_MARKED: Ability =
 const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same");
 const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
+
+const ONE_DIARIZATION: Ability = Ability::NoEffect("speakers are told apart in the same way, whether it is on or not");
 
 /// What the service does with each parameter of a create, in the order of the interface's table.
 pub const PARAMETERS: [(&str, Ability); 79] = {
@@ -65,12 +68,12 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("subtitles_config.maximum_characters_per_row", Done),
         ("subtitles_config.maximum_rows_per_caption", Done),
         ("subtitles_config.style", Done),
-        ("diarization", LeftOut),
+        ("diarization", Done),
         ("diarization_config", With("diarization")),
         ("diarization_config.number_of_speakers", With("diarization")),
         ("diarization_config.min_speakers", With("diarization")),
         ("diarization_config.max_speakers", With("diarization")),
-        ("diarization_config.enhanced", With("diarization")),
+        ("diarization_config.enhanced", ONE_DIARIZATION),
         ("translation", OnlySpoken),
         ("translation_config", With("translation")),
         ("translation_config.target_languages", With("translation")),
@@ -118,7 +121,7 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
             "accurate_words_timestamps",
             NoEffect("the times of words are those of the recogniser, whether it is on or not"),
         ),
-        ("diarization_enhanced", NoEffect("speakers are not told apart")),
+        ("diarization_enhanced", ONE_DIARIZATION),
         ("skip_channel_deduplication", Done),
         ("languages_guidance", Done),
     ]
@@ -189,6 +192,12 @@ pub struct Ineffective {
 impl fmt::Display for Ineffective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.parameter, self.why)
+    }
+}
+
+impl From<Ineffective> for ParameterWithoutEffect {
+    fn from(Ineffective { parameter, why }: Ineffective) -> Self {
+        Self { parameter: parameter.to_owned(), reason: why }
     }
 }
 
@@ -356,7 +365,6 @@ pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
     let all = Enrichments {
         audio_to_llm: envelope(params, E::AudioToLlm),
         chapterization: envelope(params, E::Chapterization),
-        diarization: envelope(params, E::Diarization),
         display_mode: envelope(params, E::DisplayMode),
         moderation: envelope(params, E::Moderation),
         name_consistency: envelope(params, E::NameConsistency),
@@ -382,9 +390,6 @@ fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
         Shapes::Current => {
             if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis {
                 sentiments.results = Some(Sentiments::Text(String::new()));
-            }
-            if let Some(Either::Known(speakers)) = &mut all.diarization {
-                speakers.results = Some(Vec::new());
             }
         }
     }
@@ -436,11 +441,13 @@ mod tests {
             let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
+            result["diarization"] = json!({ "success": true, "is_empty": false, "error": null, "results": [] });
             let french = json!({ "error": unsupported_error(&translation_part("fr")), "languages": ["fr"], "full_transcript": "" });
             let english = json!({ "error": null, "languages": ["en"], "full_transcript": "hello" });
             let envelope: Envelope<Value> = Envelope::failed(unsupported_error("translation"));
             result["translation"] = json!(Envelope { results: Some(json!([french, english])), ..envelope });
-            result["transcription"] = json!({ "full_transcript": "hello", "utterances": [{ "text": "hello" }] });
+            let said = json!({ "text": "hello", "speaker": 0 });
+            result["transcription"] = json!({ "full_transcript": "hello", "utterances": [said] });
             let delivered: Delivered = serde_json::from_value(result).unwrap();
             let parts = delivered.parts(&request);
             let missing: Vec<MissingPart> =
@@ -509,7 +516,7 @@ mod tests {
             "language_config": { "languages": [], "code_switching": false }, "detect_language": false, "context_prompt": "",
             "custom_vocabulary": true, "custom_vocabulary_config": { "vocabulary": [{ "value": "b", "intensity": 0, "language": "en" }], "default_intensity": 0.5 },
             "translation": true, "translation_config": { "target_languages": ["en"], "lipsync": true, "model": "base" },
-            "diarization": true, "diarization_config": { "min_speakers": 2, "enhanced": true },
+            "diarization": true, "diarization_config": { "min_speakers": 2 },
         });
         assert_eq!(without_effect_of(&request), Vec::<String>::new());
     }
@@ -540,7 +547,7 @@ mod tests {
                 "context_adaptation": false, "context": "a talk", "informal": true,
             },
             "context_prompt": "a talk", "audio_enhancer": true, "accurate_words_timestamps": true,
-            "diarization_enhanced": true,
+            "diarization": true, "diarization_config": { "enhanced": true }, "diarization_enhanced": true,
         });
         let mut without = with.clone();
         for (path, ability) in PARAMETERS {
@@ -582,7 +589,8 @@ mod tests {
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance] };
         let hearing = RecognisedSpeech { transcript, channels: 1, ..RecognisedSpeech::default() };
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
-        let facts = ResultFacts { audio_duration: 2.0, created, ended, shapes: Shapes::Interface };
+        let without_effect = Vec::new();
+        let facts = ResultFacts { audio_duration: 2.0, created, ended, without_effect, shapes: Shapes::Interface };
         let mut written = Vec::new();
         result::WrittenResult::from_speech(request, hearing, facts).write(&mut written, &SystemClock).unwrap();
         let mut result: Value = serde_json::from_slice(&written).unwrap();

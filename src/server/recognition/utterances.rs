@@ -186,6 +186,11 @@ fn word(at: usize, heard: &ChunkWord, is_written: bool) -> Word {
     }
 }
 
+/// Writes a word as the first one of an utterance, for recognisers that return lower case.
+pub(super) fn begin_sentence(word: &mut Word) {
+    word.text = format!(" {}", cased(true, word.text.trim_start()));
+}
+
 /// The recogniser returns lower case: an utterance's first letter and the word "I" (also "I'm" and the like) become
 /// upper case. A word of the vocabulary that contains a capital stays as it was given.
 fn cased(first: bool, word: &str) -> String {

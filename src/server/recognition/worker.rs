@@ -9,13 +9,14 @@ use crate::media::decode::DecodeError;
 use crate::server::recognition::chunk_log::{self, ChunkLog};
 use crate::server::recognition::progress::{ListedProgress, ProgressTable};
 use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
-use crate::server::recognition::registry::{NoRecogniser, RecogniserWish, Recognisers};
+use crate::server::recognition::registry::{BUILT_IN, NoRecogniser, RecogniserWish, Recognisers};
 use crate::server::recognition::result;
 use crate::server::recognition::result::ResultFacts;
 use crate::server::recognition::spare_places::SparePlaces;
 use crate::server::recognition::transcribe;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
+use crate::server::recognition::unsupported::{RecogniserTraits, UnsupportedParts};
 use crate::server::storage::disk_quota::Bounded;
 use crate::server::storage::index::DeferralCause;
 use crate::server::storage::kill_count::{TranscriptionWork, Underway};
@@ -26,6 +27,7 @@ use crate::server::storage::transcriptions::{
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
+use crate::wire::result::ParameterWithoutEffect;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -93,7 +95,7 @@ impl Worker {
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
         let (store, recognisers, own) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.clone());
         let ready = catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, &own)).await });
-        let Ready { head, params, recogniser, options } =
+        let Ready { head, params, recogniser, options, without_effect } =
             match ready.await.map_err(|Panic| Unable::of("a fault in the service"))?? {
                 Ok(ready) => ready,
                 Err(failure) => return Ok(Outcome::Failed(failure)),
@@ -108,7 +110,7 @@ impl Worker {
             () = self.report(taken, &listed) => return Err(Unable::of("a fault in the service")),
         };
         match speech {
-            Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),
+            Ok(Ok(speech)) => Ok(self.write_result(taken, (head, without_effect), params, speech).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(internal_failure())),
         }
@@ -128,13 +130,13 @@ impl Worker {
     async fn write_result(
         &self,
         taken: &TakenTranscription,
-        head: RecordMeta,
+        (head, without_effect): (RecordMeta, Vec<ParameterWithoutEffect>),
         params: Params,
         speech: RecognisedSpeech,
     ) -> Outcome {
         let (at, shapes) = (self.store.end_time(taken), self.shapes);
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
-        let facts = ResultFacts { audio_duration, created: head.created, ended: at, shapes };
+        let facts = ResultFacts { audio_duration, created: head.created, ended: at, without_effect, shapes };
         let made =
             catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, speech, facts)))).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
@@ -183,6 +185,8 @@ struct Ready {
     recogniser: Arc<dyn Recogniser>,
     /// What was requested, and what was recognised before.
     options: TranscribeOptions,
+    /// The requested parameters that have no effect with this recogniser.
+    without_effect: Vec<ParameterWithoutEffect>,
 }
 
 /// Reads what was requested, and opens the recogniser and the log of what it recognised before. Blocks.
@@ -205,9 +209,16 @@ fn prepare(
     };
     let recogniser = chosen.recogniser.get_or_open().map_err(Unable::of)?;
     recogniser.check_ready().map_err(|error| Unable::of_recogniser(&error))?;
+    let traits = RecogniserTraits {
+        languages: recogniser.languages(),
+        is_built_in: chosen.name == BUILT_IN,
+        is_named: recognisers.has_choice(),
+    };
+    let without_effect = UnsupportedParts::check(&params, traits).without_effect.into_iter().map(Into::into).collect();
     let options = result::transcribe_options(&params);
     let log = open_log(store, taken, &*recogniser, &options);
-    Ok(Ok(Ready { head, params, recogniser, options: TranscribeOptions { log: Some(Arc::new(log)), ..options } }))
+    let options = TranscribeOptions { log: Some(Arc::new(log)), ..options };
+    Ok(Ok(Ready { head, params, recogniser, options, without_effect }))
 }
 
 fn open_log(

@@ -114,7 +114,15 @@ impl Reservation {
     fn commit(mut self) {
         crash_points::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
-            self.store.index().accept(self.created, entry, self.queue);
+            let mut index = self.store.index();
+            index.accept(self.created, entry, self.queue);
+            if self.store.rules.webhook {
+                index.report_creation(self.created);
+            }
+            drop(index);
+            if self.store.rules.webhook {
+                self.store.calling.notify_one();
+            }
             self.store.notify_workers(self.queue);
         }
     }

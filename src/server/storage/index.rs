@@ -25,8 +25,10 @@ pub struct TranscriptionIndex {
     owners: HashMap<Hash, Load>,
     /// The ended transcriptions by end time and creation time.
     ended: BTreeSet<(Timestamp, Timestamp)>,
-    /// Pending deliveries: due time, creation time of the transcription, and number of the delivery.
-    calls: BTreeSet<(Timestamp, Timestamp, usize)>,
+    /// Pending deliveries: due time, creation time of the transcription, and which delivery it is.
+    calls: BTreeSet<(Timestamp, Timestamp, DeliveryKind)>,
+    /// Creations that the webhook has not received, of transcriptions that have not ended.
+    unreported: BTreeMap<Timestamp, UnreportedCreation>,
     /// The newest creation time that was assigned.
     last: Option<Timestamp>,
     /// Transcriptions that were in progress when the service was killed, and wait to be started again.
@@ -118,11 +120,27 @@ struct Load {
 }
 
 /// A delivery that is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Due {
     pub id: Uuid,
-    /// The number of the delivery among those of its transcription.
-    pub number: usize,
+    pub delivery: DeliveryKind,
+}
+
+/// Which delivery of a transcription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeliveryKind {
+    /// Its creation, to the webhook.
+    Creation,
+    /// Its end: the delivery of this number in its record.
+    End(usize),
+}
+
+/// A creation that the webhook has not received.
+#[derive(Debug, Clone, Copy)]
+struct UnreportedCreation {
+    /// `None` while the webhook is being called.
+    due: Option<Timestamp>,
+    failed: u32,
 }
 
 /// The next delivery.
@@ -374,7 +392,48 @@ impl TranscriptionIndex {
         load.open -= 1;
         load.running -= usize::from(was_running);
         self.ended.insert((ended.at, created));
+        // The creation is not reported after the end. Whoever takes the delivery sees that, and need not wait for it.
+        if self.unreported.get(&created).is_some_and(|creation| creation.due.is_some()) {
+            self.set_creation_due(created, Some(ended.at));
+        }
         self.add_calls(created, &head.calls);
+    }
+
+    /// Adds the delivery of a creation, which is due at once.
+    pub fn report_creation(&mut self, created: Timestamp) {
+        self.unreported.insert(created, UnreportedCreation { due: None, failed: 0 });
+        self.set_creation_due(created, Some(created));
+    }
+
+    /// Adds the deliveries of the creations of all transcriptions that have not ended.
+    pub fn report_unfinished(&mut self) {
+        let unfinished = self.entries.iter().filter(|(_, entry)| entry.ended.is_none());
+        let created: Vec<Timestamp> = unfinished.map(|(created, _)| *created).collect();
+        created.into_iter().for_each(|created| self.report_creation(created));
+    }
+
+    /// Counts a failed delivery of a creation. Returns how many have failed; `None` if nobody needs it any more.
+    pub fn count_creation_failure(&mut self, id: Uuid) -> Option<u32> {
+        let (created, ..) = self.find_unfinished(id)?;
+        let creation = self.unreported.get_mut(&created)?;
+        creation.failed = creation.failed.saturating_add(1);
+        Some(creation.failed)
+    }
+
+    /// Removes the delivery of a creation: it was received, or is given up.
+    pub fn forget_creation(&mut self, id: Uuid) {
+        if let Some(created) = self.by_id.get(&id).copied() {
+            self.set_creation_due(created, None);
+            self.unreported.remove(&created);
+        }
+    }
+
+    fn set_creation_due(&mut self, created: Timestamp, due: Option<Timestamp>) {
+        let Some(creation) = self.unreported.get_mut(&created) else { return };
+        let call = |due| (due, created, DeliveryKind::Creation);
+        creation.due.map(|before| self.calls.remove(&call(before)));
+        creation.due = due;
+        self.calls.extend(due.map(call));
     }
 
     /// Removes a transcription and returns its entry.
@@ -383,6 +442,8 @@ impl TranscriptionIndex {
         let entry = self.entries.remove(&created)?;
         self.set_aside.remove(&created);
         self.deferral_reasons.remove(&created);
+        self.set_creation_due(created, None);
+        self.unreported.remove(&created);
         if let Some(ended) = entry.ended {
             self.ended.remove(&(ended, created));
         }
@@ -424,44 +485,50 @@ impl TranscriptionIndex {
     /// Takes the next due delivery. One that would be due in more than `longest` is due now, because the clock was set
     /// back.
     pub fn pop_delivery(&mut self, now: Timestamp, longest: Duration) -> NextCall {
-        while let Some((due, created, number)) = self.calls.first().copied() {
+        while let Some((due, created, delivery)) = self.calls.first().copied() {
             let wait = due.duration_since(now);
             if !wait.is_zero() && wait <= longest {
                 return NextCall::In(wait);
             }
             self.calls.pop_first();
-            if let Some(entry) = self.entries.get(&created) {
-                return NextCall::Due(Due { id: entry.id, number });
+            let Some(id) = self.entries.get(&created).map(|entry| entry.id) else { continue };
+            if delivery == DeliveryKind::Creation {
+                self.set_creation_due(created, None);
             }
+            return NextCall::Due(Due { id, delivery });
         }
         NextCall::None
     }
 
     /// Returns all pending deliveries, whenever they are due.
     pub fn pending_deliveries(&self) -> Vec<Due> {
-        let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
-            self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
+        let due = |(_, created, delivery): &(Timestamp, Timestamp, DeliveryKind)| {
+            self.entries.get(created).map(|entry| Due { id: entry.id, delivery: *delivery })
         };
         self.calls.iter().filter_map(due).collect()
     }
 
     /// Removes a delivery, whenever it is due.
     pub fn remove_delivery(&mut self, due: Due) {
-        if let Some(created) = self.by_id.get(&due.id) {
-            self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
+        let Some(created) = self.by_id.get(&due.id).copied() else { return };
+        match due.delivery {
+            DeliveryKind::Creation => self.set_creation_due(created, None),
+            DeliveryKind::End(_) => self.calls.retain(|(_, of, delivery)| (*of, *delivery) != (created, due.delivery)),
         }
     }
 
     /// Adds a delivery that is due at this time.
-    pub fn requeue_delivery(&mut self, id: Uuid, number: usize, due: Timestamp) {
-        if let Some(created) = self.by_id.get(&id) {
-            self.calls.insert((due, *created, number));
+    pub fn requeue_delivery(&mut self, due: Due, at: Timestamp) {
+        let Some(created) = self.by_id.get(&due.id).copied() else { return };
+        match due.delivery {
+            DeliveryKind::Creation => self.set_creation_due(created, Some(at)),
+            DeliveryKind::End(_) => drop(self.calls.insert((at, created, due.delivery))),
         }
     }
 
     fn add_calls(&mut self, created: Timestamp, calls: &[DeliveryState]) {
-        let due = calls.iter().enumerate().filter_map(|(number, call)| Some((call.due?, created, number)));
-        self.calls.extend(due);
+        let due = |(number, call): (usize, &DeliveryState)| Some((call.due?, created, DeliveryKind::End(number)));
+        self.calls.extend(calls.iter().enumerate().filter_map(due));
     }
 
     fn load(&mut self, owner: Hash) -> &mut Load {

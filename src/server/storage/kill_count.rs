@@ -10,6 +10,7 @@ use crate::clock::boot;
 use crate::durable_file::{self, Durability};
 use crate::permission_errors::explain_state_at;
 use crate::server::storage::files;
+use crate::server::storage::index::{DeliveryKind, Due};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
@@ -67,8 +68,12 @@ struct Marker {
 }
 
 /// Returns the id under which the work on one delivery of a transcription is recorded.
-pub fn delivery_id(id: Uuid, number: usize) -> Uuid {
-    Uuid::from_u128(id.as_u128().wrapping_add(1).wrapping_add(number as u128))
+pub fn delivery_id(due: Due) -> Uuid {
+    let id = due.id.as_u128();
+    Uuid::from_u128(match due.delivery {
+        DeliveryKind::Creation => id.wrapping_sub(1),
+        DeliveryKind::End(number) => id.wrapping_add(1).wrapping_add(number as u128),
+    })
 }
 
 /// The files of one store.

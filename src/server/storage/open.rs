@@ -98,7 +98,10 @@ pub fn open(
     let upload_store = upload_store.map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
-    let index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
+    let mut index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
+    if rules.webhook {
+        index.report_unfinished();
+    }
     let committer = GroupCommit::start(&ledger).map_err(failed)?;
     committer.request_compaction();
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })

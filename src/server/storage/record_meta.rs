@@ -3,6 +3,7 @@
 use crate::domain::names::{Hash, Timestamp};
 use crate::wire::params::CallbackMethod;
 use crate::wire::result::File;
+use crate::wire::v1::OutputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -86,6 +87,9 @@ pub struct DeliveryState {
     /// When the next attempt is due; absent when the delivery is over, with or without success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+    /// Why the last attempt failed; absent after a success, and in records of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +97,27 @@ pub struct DeliveryState {
 pub enum Callee {
     /// An address that the create named.
     Callback { url: String, method: CallbackMethod },
+    /// The `webhook_url` of a call of the first version, which gets the body of that version.
+    FirstVersion { url: String, format: OutputFormat },
     /// The service's own webhook, at the address that is configured when the delivery is made.
     Webhook,
+}
+
+impl Callee {
+    /// Returns the address that a create named.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Callback { url, .. } | Self::FirstVersion { url, .. } => Some(url),
+            Self::Webhook => None,
+        }
+    }
+
+    /// Returns the same callback, with bodies of the first version.
+    #[must_use]
+    pub fn into_first_version(self, format: OutputFormat) -> Self {
+        match self {
+            Self::Callback { url, .. } | Self::FirstVersion { url, .. } => Self::FirstVersion { url, format },
+            Self::Webhook => Self::Webhook,
+        }
+    }
 }

@@ -203,8 +203,8 @@ impl Dispatcher {
                 return true;
             }
         };
-        let (store, is_delivered) = (Arc::clone(&self.store), result.is_ok());
-        let recorded = elsewhere(move || store.record_attempt(due, is_delivered)).await;
+        let (store, outcome) = (Arc::clone(&self.store), result.clone());
+        let recorded = elsewhere(move || store.record_attempt(due, outcome)).await;
         underway.complete();
         if matches!(recorded, Ok(false)) {
             self.pending_deliveries.remove(due);
@@ -241,6 +241,9 @@ impl Dispatcher {
                 let url = Url::parse(url).map_err(|error| error.to_string())?;
                 let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
                 (url, method, None)
+            }
+            Callee::FirstVersion { url, .. } => {
+                (Url::parse(url).map_err(|error| error.to_string())?, Method::POST, None)
             }
             Callee::Webhook => {
                 // The webhook was removed from the configuration meanwhile.

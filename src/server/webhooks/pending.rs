@@ -2,15 +2,14 @@
 //! itself only knows which deliveries are due.
 
 use crate::domain::names::Timestamp;
-use crate::server::storage::index::{Due, NextCall};
+use crate::server::storage::index::{DeliveryKind, Due, NextCall};
 use crate::server::storage::transcriptions::TranscriptionStore;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use uuid::Uuid;
 
 /// The deliveries in progress or still to be made.
 #[derive(Debug, Default)]
-pub struct PendingDeliveries(Mutex<HashSet<(Uuid, usize)>>);
+pub struct PendingDeliveries(Mutex<HashSet<Due>>);
 
 impl PendingDeliveries {
     /// Adds the deliveries that the store has from before the start, and leaves them there. Blocks on the disk.
@@ -22,7 +21,12 @@ impl PendingDeliveries {
         });
         let waiting: Vec<Due> = waiting.collect();
         for due in waiting {
-            let moment = store.record_meta(due.id).ok().and_then(|head| head.calls.get(due.number)?.due);
+            let moment = match due.delivery {
+                DeliveryKind::Creation => None,
+                DeliveryKind::End(number) => {
+                    store.record_meta(due.id).ok().and_then(|head| head.calls.get(number)?.due)
+                }
+            };
             self.add(due);
             // A delivery whose record cannot be read is due at once: the attempt reports the error.
             store.postpone_delivery(due, moment.unwrap_or(Timestamp(0)));
@@ -31,23 +35,23 @@ impl PendingDeliveries {
 
     /// Adds a delivery that is to be made.
     pub fn add(&self, due: Due) {
-        self.deliveries().insert((due.id, due.number));
+        self.deliveries().insert(due);
     }
 
     /// Removes a delivery that was received or given up.
     pub fn remove(&self, due: Due) {
-        self.deliveries().remove(&(due.id, due.number));
+        self.deliveries().remove(&due);
     }
 
     /// Returns their number. Deliveries of deleted transcriptions are dropped.
     pub fn count(&self, store: &TranscriptionStore) -> usize {
         let mut deliveries = self.deliveries();
         let index = store.index();
-        deliveries.retain(|(id, _)| index.get(*id).is_some());
+        deliveries.retain(|due| index.get(due.id).is_some());
         deliveries.len()
     }
 
-    fn deliveries(&self) -> MutexGuard<'_, HashSet<(Uuid, usize)>> {
+    fn deliveries(&self) -> MutexGuard<'_, HashSet<Due>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

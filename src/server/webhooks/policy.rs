@@ -1,13 +1,17 @@
 //! Decides which addresses are called about an end, what is sent, and when an attempt is repeated (interface,
 //! "Events"). Pure.
 //!
-//! Choices where the interface is silent: the webhook gets only ends, with success or failure; a callback carries the
+//! Choices where the interface is silent: the webhook gets the creation and the end; a creation that was not received
+//! before the end is not reported any more, and after a restart it is reported again. A callback gets the end, with the
 //! result; `callback_url` counts unless `callback` is false, and `callback_config` takes precedence.
 
 use crate::backpressure::backoff::Growth;
 use crate::domain::names::Timestamp;
-use crate::server::storage::record_meta::{Callee, DeliveryState, TranscriptionEnd};
+use crate::server::http::response::request_id;
+use crate::server::storage::record_meta::{Callee, DeliveryState, TranscriptionEnd, TranscriptionFailure};
+use crate::wire::event;
 use crate::wire::params::{CallbackMethod, Params};
+use crate::wire::v1::V1Answer;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -59,7 +63,7 @@ pub fn callback_target(params: &Params) -> Option<Callee> {
 /// Returns the deliveries for a transcription that has ended.
 pub fn initial_deliveries(callback: Option<Callee>, webhook: bool, ended: &TranscriptionEnd) -> Vec<DeliveryState> {
     let callees = callback.into_iter().chain(webhook.then_some(Callee::Webhook));
-    callees.map(|to| DeliveryState { to, failed: 0, due: Some(ended.at) }).collect()
+    callees.map(|to| DeliveryState { to, failed: 0, due: Some(ended.at), error: None }).collect()
 }
 
 /// Returns the name of the event.
@@ -79,7 +83,12 @@ struct CallbackBody<'a> {
     custom_metadata: Option<&'a RawValue>,
 }
 
-/// Returns the body of a delivery.
+/// Returns the body that reports a creation to the webhook.
+pub fn creation_body(id: Uuid) -> Vec<u8> {
+    json!({ "event": event::CREATED, "payload": { "id": id.to_string() } }).to_string().into_bytes()
+}
+
+/// Returns the body of a delivery of the second version.
 pub fn delivery_body(
     to: &Callee,
     id: Uuid,
@@ -90,22 +99,43 @@ pub fn delivery_body(
     let (event, id) = (event_name(ended), id.to_string());
     match to {
         Callee::Webhook => serde_json::to_vec(&json!({ "event": event, "payload": { "id": id } })),
-        Callee::Callback { .. } => {
+        Callee::Callback { .. } | Callee::FirstVersion { .. } => {
             let error = ended.failure.as_ref().map(|why| json!({ "code": why.code, "message": why.message }));
             serde_json::to_vec(&CallbackBody { id, event, payload: result, error, custom_metadata: metadata })
         }
     }
 }
 
+/// Returns the body of a delivery of the first version: the answer that a held connection would have got, or why there
+/// is none. The interface does not show it; [`V1Answer`] in `payload` is what a client of the public service reads
+/// (service notes, 10).
+pub fn v1_delivery_body(
+    id: Uuid,
+    ended: &TranscriptionEnd,
+    answer: Result<Option<V1Answer>, TranscriptionFailure>,
+) -> serde_json::Result<Vec<u8>> {
+    let request_id = request_id(id);
+    let failure = match (answer, &ended.failure) {
+        (Ok(Some(payload)), _) => {
+            return serde_json::to_vec(&json!({ "request_id": request_id, "payload": payload }));
+        }
+        (Err(failure), _) => Some(failure),
+        (Ok(None), failure) => failure.clone(),
+    };
+    let error = failure.map(|why| json!({ "code": why.code, "message": why.message }));
+    serde_json::to_vec(&json!({ "request_id": request_id, "error": error }))
+}
+
 /// Returns the id of a delivery: the same at every attempt, so that a receiver recognises repetitions.
-pub fn delivery_id(id: Uuid, ended: &TranscriptionEnd) -> String {
-    format!("{id}.{}", event_name(ended))
+pub fn delivery_id(id: Uuid, event: &str) -> String {
+    format!("{id}.{event}")
 }
 
 /// Returns the state of a delivery after one more failure: when it is due again, or not due if it is given up.
-pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
+pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp, error: String) -> DeliveryState {
     let failed = call.failed.saturating_add(1);
-    DeliveryState { failed, due: patience.backoff(failed).map(|wait| now.saturating_add(wait)), ..call.clone() }
+    let due = patience.backoff(failed).map(|wait| now.saturating_add(wait));
+    DeliveryState { to: call.to.clone(), failed, due, error: Some(error) }
 }
 
 #[cfg(test)]
@@ -160,7 +190,9 @@ mod tests {
             DeliveryRetries { attempts: 5, first: Duration::from_secs(10), longest: Duration::from_secs(100) };
         let waits: Vec<_> = (1..=6).map(|failed| patience.backoff(failed).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(10), Some(30), Some(90), Some(100), None, None]);
-        let call = DeliveryState { to: Callee::Webhook, failed: 4, due: Some(Timestamp(0)) };
-        assert_eq!(after_failure(&call, &patience, Timestamp(7)), DeliveryState { failed: 5, due: None, ..call });
+        let call = DeliveryState { to: Callee::Webhook, failed: 4, due: Some(Timestamp(0)), error: None };
+        let error = Some("no answer".to_owned());
+        let after = after_failure(&call, &patience, Timestamp(7), "no answer".to_owned());
+        assert_eq!(after, DeliveryState { failed: 5, due: None, error, ..call });
     }
 }

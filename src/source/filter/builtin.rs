@@ -121,9 +121,49 @@ const PATTERNS: &[Pattern] = &[
 /// the name may be that of media.
 pub fn ignored(name: &OsStr, is_folder: bool) -> Option<&'static Pattern> {
     let name = name.as_bytes();
+    if !may_be_ignored(name) {
+        return None;
+    }
     PATTERNS
         .iter()
         .find(|pattern| (!is_folder || pattern.applies_to == AppliesTo::Anything) && pattern.shape.fits(name))
+}
+
+/// The bytes that a name may begin or end with if a pattern fits it. A scan asks about every file, and few are ignored.
+static EDGES: Edges = Edges::of_patterns();
+
+struct Edges {
+    first: [bool; 256],
+    last: [bool; 256],
+}
+
+impl Edges {
+    const fn of_patterns() -> Self {
+        let mut edges = Self { first: [false; 256], last: [false; 256] };
+        let mut at = 0;
+        while at < PATTERNS.len() {
+            match &PATTERNS[at].shape {
+                Shape::Starts(text) => set_both_cases(&mut edges.first, text.as_bytes()[0]),
+                Shape::Whole(text) | Shape::Ends(text) => {
+                    set_both_cases(&mut edges.last, text.as_bytes()[text.len() - 1]);
+                }
+                Shape::Rsync => edges.first[b'.' as usize] = true,
+                Shape::Rclone => set_both_cases(&mut edges.last, b'l'),
+            }
+            at += 1;
+        }
+        edges
+    }
+}
+
+const fn set_both_cases(set: &mut [bool; 256], byte: u8) {
+    set[byte.to_ascii_lowercase() as usize] = true;
+    set[byte.to_ascii_uppercase() as usize] = true;
+}
+
+fn may_be_ignored(name: &[u8]) -> bool {
+    let is_edge = |set: &[bool; 256], byte: Option<&u8>| byte.is_some_and(|byte| set[usize::from(*byte)]);
+    is_edge(&EDGES.first, name.first()) || is_edge(&EDGES.last, name.last())
 }
 
 /// Whether this is the name of an output of scribed that is not complete.
@@ -265,6 +305,20 @@ mod tests {
         ];
         for name in recordings {
             assert_eq!(ignored(OsStr::new(name), false), None, "{name}");
+        }
+    }
+
+    proptest::proptest! {
+        /// A pattern that fits is never missed because of the first and last byte.
+        #[test]
+        fn the_edges_miss_no_pattern(before in "[.~a-z]{0,3}", at in 0..PATTERNS.len(), after in "[.~a-zA-Z0-9]{0,7}", upper: bool) {
+            let (Shape::Whole(text) | Shape::Starts(text) | Shape::Ends(text)) = PATTERNS[at].shape else { return Ok(()) };
+            let name = format!("{before}{text}{after}");
+            let name = if upper { name.to_uppercase() } else { name };
+            let fits = |name: &str| PATTERNS.iter().any(|pattern| pattern.shape.fits(name.as_bytes()));
+            for name in [&name, text, &format!("{before}{text}"), &format!("{text}{after}"), &after] {
+                proptest::prop_assert_eq!(ignored(OsStr::new(name), false).is_some(), fits(name), "{}", name);
+            }
         }
     }
 

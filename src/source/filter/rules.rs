@@ -192,7 +192,7 @@ fn rule(source: &Source, path: &Path, kind: EntryKind) -> Option<Rule> {
     if source.own_folders.iter().any(|own| path.starts_with(own)) {
         return Some(Rule::OwnFolder);
     }
-    if path == Path::new(MARKER) && kind == EntryKind::File {
+    if path.as_os_str() == MARKER && kind == EntryKind::File {
         return Some(Rule::Marker);
     }
     if let Some(pattern) = ignored(name, kind == EntryKind::Folder) {

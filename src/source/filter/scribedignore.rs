@@ -84,11 +84,12 @@ impl IgnoreFiles {
     }
 
     fn enter(&mut self, folder: &Path) {
+        // Most entries are in the folder of the one before. Comparing the bytes is many times as fast as comparing paths.
+        if self.path_files.last().is_some_and(|(last, _)| last.as_os_str() == folder.as_os_str()) {
+            return;
+        }
         while self.path_files.last().is_some_and(|(last, _)| !folder.starts_with(last)) {
             self.path_files.pop();
-        }
-        if self.path_files.last().is_some_and(|(last, _)| last == folder) {
-            return;
         }
         let known = self.path_files.last().map(|(last, _)| last.clone());
         let unknown = folder.ancestors().take_while(|above| known.as_deref() != Some(*above));

@@ -251,7 +251,7 @@ async fn what_is_not_done_is_said() {
     let (service, _data) = TestService::canned().await;
     let id = service
         .created(json!({
-            "diarization": true, "named_entity_recognition": true, "sentiment_analysis": true, "moderation": true,
+            "named_entity_recognition": true, "sentiment_analysis": true, "moderation": true,
             "audio_to_llm": true, "chapterization": true, "display_mode": true, "name_consistency": true,
             "speaker_reidentification": true, "structured_data_extraction": true, "translation": true,
             "translation_config": { "target_languages": ["fr"] }, "summarization": false,
@@ -260,7 +260,6 @@ async fn what_is_not_done_is_said() {
     let record = service.ended(&id).await;
     let result = &record["result"];
     let asked = [
-        "diarization",
         "named_entity_recognition",
         "sentiment_analysis",
         "moderation",
@@ -355,6 +354,7 @@ async fn a_missing_recogniser_is_said_before_anything_is_accepted() {
     let service = TestService::on(options(data.path()), Arc::clone(&lazy), Arc::new(SystemClock)).await;
     let audio_url = service.uploaded().await;
     let body = json!({ "audio_url": audio_url });
+    assert_eq!(load_balancer(&service).await, (503, json!({ "status": "no_recogniser" })));
     let sent = service.ask(Method::POST, "/v2/pre-recorded").json(&body).send().await.unwrap();
     assert!(sent.headers().contains_key("retry-after"));
     let (status, refused) = answer(sent).await;
@@ -362,10 +362,43 @@ async fn a_missing_recogniser_is_said_before_anything_is_accepted() {
     assert!(refused["message"].as_str().unwrap().contains("install the package"), "{refused}");
     assert_eq!(service.get("/v2/pre-recorded").await.1["items"], json!([]));
     installed.store(true, Ordering::SeqCst);
+    assert_eq!(load_balancer(&service).await, (200, json!({ "status": "ok" })), "no create has to come first");
     let (status, created) = service.create(&body).await;
     assert_eq!(status, StatusCode::CREATED, "no restart is needed");
     assert_eq!(service.ended(created["id"].as_str().unwrap()).await["status"], "done");
     health(&lazy).unwrap();
+}
+
+/// What was requested and had no effect is listed, and a result that is there in part is not empty.
+#[tokio::test]
+async fn a_result_says_what_it_lacks() {
+    let data = TempDir::new().unwrap();
+    let service = TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
+    let id = service.created(json!({})).await;
+    assert_eq!(service.ended(&id).await["result"]["metadata"].get("parameters_without_effect"), None);
+    let request = json!({ "audio_enhancer": true, "context_prompt": "a talk", "diarization": true,
+        "diarization_config": { "min_speakers": 2 }, "translation": true,
+        "translation_config": { "target_languages": ["en", "fr"], "informal": true } });
+    let result = service.ended(&service.created(request).await).await["result"].clone();
+    let listed = result["metadata"]["parameters_without_effect"].as_array().unwrap();
+    let named: Vec<&Value> = listed.iter().map(|one| &one["parameter"]).collect();
+    assert_eq!(named, ["translation_config.informal", "context_prompt", "audio_enhancer"]);
+    assert_eq!(listed[2]["reason"], "the sound is recognised as it is");
+    let translation = &result["translation"];
+    assert_eq!((&translation["success"], &translation["is_empty"]), (&json!(false), &json!(false)), "{translation}");
+    let french = json!({ "translation": true, "translation_config": { "target_languages": ["fr"] } });
+    let result = service.ended(&service.created(french).await).await["result"].clone();
+    assert_eq!(result["translation"]["is_empty"], true);
+}
+
+/// What a load balancer is told, which has no key.
+async fn load_balancer(service: &TestService) -> (u16, Value) {
+    let url = format!("{}/health", service.base);
+    let head = service.client.head(&url).send().await.unwrap();
+    let sent = service.client.get(&url).send().await.unwrap();
+    assert_eq!(head.status(), sent.status());
+    assert_eq!(sent.headers()["cache-control"], "no-store");
+    (sent.status().as_u16(), sent.json().await.unwrap())
 }
 
 #[test]

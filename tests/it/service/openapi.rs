@@ -199,6 +199,10 @@ impl DocumentedService {
                     _ => assert!(answer["prediction"].is_string(), "{answer}"),
                 }
             }
+            let form = Form::new().part(part, Part::bytes(speech()).file_name("a.wav"));
+            let form = form.text("webhook_url", "http://localhost:1/");
+            let answer = self.ask("post", path, "", |request| request.multipart(form)).await;
+            assert_eq!(answer["is_webhook_reachable"], false);
         }
     }
 }
@@ -251,6 +255,7 @@ async fn every_answer(shapes: Shapes) {
         assert_eq!(store.get(path, "").await["items"].as_array().unwrap().len(), items, "{path}");
         assert!(store.get(&format!("{path}?limit=1"), "").await["next"].is_string() || items == 1);
     }
+    assert_eq!(store.get("/health", "").await["status"], "ok");
     store.refusals().await;
     store.first_version().await;
     store.openai().await;

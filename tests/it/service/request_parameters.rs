@@ -171,11 +171,12 @@ async fn shapes_of_the_public_service() {
     assert_eq!(result["sentences"]["results"][0], "Hello world", "its clients make a text of whatever it is");
     assert_eq!(result["named_entity_recognition"].get("entity"), None);
     assert_eq!(result["sentiment_analysis"]["results"], "", "never null there");
-    assert_eq!(result["diarization"]["results"], json!([]), "never null there");
+    assert_eq!(result.get("diarization"), None, "its speakers are at the utterances alone");
+    assert_eq!(result["transcription"]["utterances"][0]["speaker"], 0);
     for name in ["named_entity_recognition", "summarization"] {
         assert_eq!(result[name].get("results"), Some(&Value::Null), "{name}");
     }
-    for name in ["named_entity_recognition", "sentiment_analysis", "diarization", "summarization"] {
+    for name in ["named_entity_recognition", "sentiment_analysis", "summarization"] {
         assert_eq!((&result[name]["success"], &result[name]["error"]["status_code"]), (&json!(false), &json!(501)));
     }
 }
@@ -285,6 +286,62 @@ async fn rates_that_cannot_be() {
         assert_eq!(status, StatusCode::CREATED);
         service.ended(created["id"].as_str().unwrap()).await;
     }
+}
+
+/// A reading, another one in a deeper voice, and a third one in the voice of the first.
+fn conversation() -> (Vec<u8>, [f64; 2]) {
+    let deeper = "[1:a]asetrate=11500,aresample=16000,atempo=1.39[b];[0:a][b][2:a]concat=n=3:v=0:a=1";
+    let seconds = |number: usize| (recording(number).len() - 44) as f64 / 32_000.0;
+    let first = seconds(0);
+    (made(&[0, 1, 2], &["-filter_complex", deeper]), [first, first + seconds(1)])
+}
+
+/// The speakers of the words before, between and after these times, each once.
+fn speakers_in(record: &Value, [from, to]: [f64; 2]) -> [BTreeSet<u64>; 3] {
+    let mut speakers: [BTreeSet<u64>; 3] = Default::default();
+    for utterance in record["result"]["transcription"]["utterances"].as_array().unwrap() {
+        for word in utterance["words"].as_array().unwrap() {
+            let middle = (word["start"].as_f64().unwrap() + word["end"].as_f64().unwrap()) / 2.0;
+            // Within a third of a second of a change anybody may have spoken.
+            if [from, to].iter().all(|change| (middle - change).abs() > 0.35) {
+                let part = usize::from(middle > from) + usize::from(middle > to);
+                speakers[part].insert(utterance["speaker"].as_u64().unwrap());
+            }
+        }
+    }
+    speakers
+}
+
+#[tokio::test]
+async fn speakers_are_told_apart() {
+    let (service, _data) = hearing().await;
+    let (sound, changes) = conversation();
+    let expected = [[0], [1], [0]].map(BTreeSet::from);
+    let two = json!({ "diarization": true, "diarization_config": { "number_of_speakers": 2 } });
+    let record = service.heard(sound.clone(), two).await;
+    assert_eq!(speakers_in(&record, changes), expected, "{}", text(&record));
+    let envelope = &record["result"]["diarization"];
+    assert_eq!((&envelope["success"], &envelope["is_empty"]), (&json!(true), &json!(false)));
+    assert_eq!(envelope["results"], record["result"]["transcription"]["utterances"]);
+    let most = json!({ "diarization": true, "diarization_config": { "min_speakers": 2, "max_speakers": 2 } });
+    assert_eq!(speakers_in(&service.heard(sound.clone(), most).await, changes), expected);
+    let one = json!({ "diarization": true, "diarization_config": { "max_speakers": 1 } });
+    assert_eq!(speakers_in(&service.heard(sound.clone(), one).await, changes), [[0], [0], [0]].map(BTreeSet::from));
+    // Nobody asked, and nobody is named.
+    let record = service.heard(sound, json!({ "diarization_config": { "number_of_speakers": 2 } })).await;
+    assert_eq!(record["result"]["transcription"]["utterances"][0].get("speaker"), None);
+    assert_eq!(record["result"].get("diarization"), None);
+
+    let alone = service.heard(recording(3), json!({ "diarization": true })).await;
+    assert!(speakers_in(&alone, [1e3, 2e3])[0].iter().eq([&0]), "{alone}");
+    let stereo = "[0:a][1:a]join=inputs=2:channel_layout=stereo";
+    let channels = service.heard(made(&[0, 1], &["-filter_complex", stereo]), json!({ "diarization": true })).await;
+    for utterance in channels["result"]["transcription"]["utterances"].as_array().unwrap() {
+        assert!(utterance["speaker"].is_u64(), "{utterance}");
+    }
+    assert_eq!(speakers_in(&channels, [1e3, 2e3])[0].len(), 2);
+    let silence = service.heard(made(&[0], &["-af", "volume=0"]), json!({ "diarization": true })).await;
+    assert_eq!(silence["result"]["diarization"]["is_empty"], true, "{silence}");
 }
 
 /// Old clients: one call, everything in it, the result in its answer.

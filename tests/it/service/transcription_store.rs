@@ -4,7 +4,7 @@ use crate::support::manual_clock::ManualClock;
 use crate::support::store_rules::{OWNER, store_rules, take_for_recognition};
 use crate::support::test_service::names;
 use scribed::testing::domain::names::{Hash, Timestamp};
-use scribed::testing::server::storage::index::NextCall;
+use scribed::testing::server::storage::index::{DeliveryKind, Due, NextCall};
 use scribed::testing::server::storage::log::framing;
 use scribed::testing::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateCommand, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
@@ -353,14 +353,62 @@ async fn a_call_is_due_although_the_clock_was_set_back() {
     let rules = StoreRules { webhook: true, ..rules() };
     let store = open_with(root.path(), 1000 * DAY, rules).unwrap();
     let id = ended(&store, 1000 * DAY, "{}").await;
+    let NextCall::Due(creation) = store.next_delivery(Timestamp(1000 * DAY)) else { panic!("it is due") };
+    assert_eq!(creation, Due { id, delivery: DeliveryKind::Creation });
+    assert!(store.delivery(creation).unwrap().is_none(), "it has ended");
     let NextCall::Due(due) = store.next_delivery(Timestamp(1000 * DAY)) else { panic!("it is due") };
-    assert_eq!((due.id, store.record_attempt(due, false).unwrap()), (id, true));
+    let failed = || Err("no answer".to_owned());
+    assert_eq!((due.id, store.record_attempt(due, failed()).unwrap()), (id, true));
     assert!(matches!(store.next_delivery(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
     drop(store);
     let store = open_with(root.path(), 0, rules).unwrap();
     let NextCall::Due(due) = store.next_delivery(Timestamp(0)) else { panic!("it waits for years") };
-    assert!(!store.record_attempt(due, true).unwrap());
+    assert!(!store.record_attempt(due, Ok(())).unwrap());
     assert_eq!(store.next_delivery(Timestamp(i64::MAX)), NextCall::None);
+}
+
+/// The creation is reported until it was received or the transcription has ended, and once more after a restart.
+#[tokio::test]
+async fn a_creation_is_reported_until_the_end() {
+    let root = TempDir::new().unwrap();
+    let rules = StoreRules { webhook: true, ..rules() };
+    let store = open_with(root.path(), 0, rules).unwrap();
+    let upload = kept(&store, 10).await;
+    let ids = [accepted(&store, upload).await.unwrap(), accepted(&store, upload).await.unwrap()];
+    let created = ids.map(|id| Due { id, delivery: DeliveryKind::Creation });
+    let far = Timestamp(i64::MAX);
+    assert_eq!(created.map(|_| store.next_delivery(far)), created.map(NextCall::Due));
+    assert_eq!(store.next_delivery(far), NextCall::None, "both are being delivered");
+    let body = store.delivery(created[0]).unwrap().unwrap().body.into_bytes().unwrap();
+    let told = format!("{{\"event\":\"transcription.created\",\"payload\":{{\"id\":\"{}\"}}}}", ids[0]);
+    assert_eq!(String::from_utf8(body).unwrap(), told);
+    assert!(!store.record_attempt(created[0], Ok(())).unwrap());
+    for failed in 1..=rules.patience.attempts {
+        let again = store.record_attempt(created[1], Err("no answer".to_owned())).unwrap();
+        assert_eq!(again, failed < rules.patience.attempts, "{failed}");
+        if again {
+            assert_eq!(store.next_delivery(far), NextCall::Due(created[1]));
+        }
+    }
+    assert_eq!(store.next_delivery(far), NextCall::None, "it is given up");
+    drop(store);
+    let store = open_with(root.path(), 0, rules).unwrap();
+    assert_eq!(created.map(|_| store.next_delivery(far)), created.map(NextCall::Due));
+    // One has ended while the webhook was called, one while it waited for another attempt.
+    store.record_attempt(created[1], Err("no answer".to_owned())).unwrap();
+    for id in ids {
+        let taken = take_for_recognition(&store).unwrap();
+        assert_eq!(taken.id, id);
+        store.end(&taken, TranscriptionEnd { at: Timestamp(5), failure: None }, Some("{}")).unwrap();
+    }
+    assert!(!store.record_attempt(created[0], Err("no answer".to_owned())).unwrap());
+    let mut left: Vec<Due> = std::iter::from_fn(|| match store.next_delivery(far) {
+        NextCall::Due(due) => Some(due),
+        NextCall::In(_) | NextCall::None => None,
+    })
+    .collect();
+    left.retain(|due| store.delivery(*due).unwrap().is_some());
+    assert_eq!(left, ids.map(|id| Due { id, delivery: DeliveryKind::End(0) }));
 }
 
 /// Records from before they said whose they are.
