@@ -34,8 +34,7 @@ struct Recording {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let files: Vec<PathBuf> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
+    let files: Vec<PathBuf> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
     println!("{:<44} {:>8}  {:>9}  {:>7}  {:>11}  {:>9}", "recording", "speakers", "told", "DER", "count known", "one");
     if files.is_empty() {
         for mixture in MIXTURES {
@@ -89,7 +88,8 @@ fn error_rate(reference: &Reference, labels: &[Option<u16>]) -> f64 {
     let (mut total, mut wrong, mut both) = (0, 0, 0);
     for at in (0..length).filter(|at| counts[*at]) {
         let label = labels.get(at).copied().flatten();
-        let speaking = reference.values().enumerate().filter(|(_, spoken)| speaks(spoken, at)).map(|(number, _)| number);
+        let speaking =
+            reference.values().enumerate().filter(|(_, spoken)| speaks(spoken, at)).map(|(number, _)| number);
         let speaking: Vec<usize> = speaking.collect();
         let said = usize::from(label.is_some());
         total += speaking.len();
@@ -126,7 +126,9 @@ async fn read(path: &Path) -> Result<Recording> {
     let mut reference = Reference::new();
     for line in std::fs::read_to_string(path.with_extension("rttm"))?.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let ["SPEAKER", _, _, start, length, _, _, speaker, ..] = fields[..] else { bail!("not a line of RTTM: {line}") };
+        let ["SPEAKER", _, _, start, length, _, _, speaker, ..] = fields[..] else {
+            bail!("not a line of RTTM: {line}")
+        };
         let (start, length): (f64, f64) = (start.parse()?, length.parse()?);
         speak(&mut reference, speaker, (start * 100.0) as usize, ((start + length) * 100.0) as usize);
     }
@@ -210,7 +212,8 @@ fn spoken((voice, pitch, speed): (&str, u32, u32), sentence: &str) -> Result<Vec
     run("espeak-ng", &["-v", voice, "-p", &pitch, "-s", &speed, "-w", &path(&wave), sentence])?;
     run("ffmpeg", &["-v", "error", "-y", "-i", &path(&wave), "-ar", "16000", "-ac", "1", "-f", "s16le", &path(&raw)])?;
     let bytes = std::fs::read(raw.path())?;
-    let samples: Vec<f64> = bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect();
+    let samples: Vec<f64> =
+        bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect();
     let is_loud = |sample: &f64| sample.abs() > 200.0;
     let from = samples.iter().position(is_loud).context("espeak-ng said nothing")?;
     let to = samples.iter().rposition(is_loud).unwrap_or(from) + 1;

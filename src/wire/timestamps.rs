@@ -49,7 +49,8 @@ fn shape(text: &str) -> String {
 fn parse_time(text: &str) -> Option<TimeDelta> {
     let is_time = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | ',');
     let (time, offset) = text.split_at(text.find(|c| !is_time(c)).unwrap_or(text.len()));
-    let (whole, fraction) = time.split_once(['.', ',']).map_or((time, None), |(whole, fraction)| (whole, Some(fraction)));
+    let (whole, fraction) =
+        time.split_once(['.', ',']).map_or((time, None), |(whole, fraction)| (whole, Some(fraction)));
     let (hours, minutes, seconds, last_part) = parse_clock(whole)?;
     let fraction = fraction.map_or(Some(0), |digits| fraction_of(digits, last_part))?;
     let is_end_of_day = (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
@@ -144,7 +145,8 @@ mod tests {
             assert_eq!(parse(text), Some(noon), "{text}");
         }
         let midnight = parse("2026-11-02").unwrap();
-        for text in ["20261102", "2026-306", "2026-W45-1", "2026-11-02T00Z", "2026-11-01T24:00:00Z", "2026-11-01T24:00"] {
+        for text in ["20261102", "2026-306", "2026-W45-1", "2026-11-02T00Z", "2026-11-01T24:00:00Z", "2026-11-01T24:00"]
+        {
             assert_eq!(parse(text), Some(midnight), "{text}");
         }
         let fraction = |text: &str| parse(text).map(|moment| moment.0 - noon.0);

@@ -37,7 +37,8 @@ impl CepstrumAnalyser {
     pub fn new() -> Self {
         let hamming = |n: usize| 0.54 - 0.46 * (2.0 * PI * n as f32 / (WINDOW - 1) as f32).cos();
         let scale = (2.0 / FILTERS as f32).sqrt();
-        let cosine = |row: usize, column: usize| scale * (PI / FILTERS as f32 * (column as f32 + 0.5) * row as f32).cos();
+        let cosine =
+            |row: usize, column: usize| scale * (PI / FILTERS as f32 * (column as f32 + 0.5) * row as f32).cos();
         Self {
             transform: RealFftPlanner::new().plan_fft_forward(SPECTRUM),
             window: (0..WINDOW).map(hamming).collect(),

@@ -169,8 +169,7 @@ mod tests {
         speakers.label(&mut said, |word| word.text = word.text.to_uppercase());
         let told: Vec<(Option<u32>, &str, f64, f64)> =
             said.utterances.iter().map(|one| (one.speaker, one.text.as_str(), one.start, one.end)).collect();
-        let expected =
-            [(Some(0), "Did you", 0.5, 1.9), (Some(1), "NO never", 1.95, 3.2), (Some(0), "WELL", 3.45, 3.9)];
+        let expected = [(Some(0), "Did you", 0.5, 1.9), (Some(1), "NO never", 1.95, 3.2), (Some(0), "WELL", 3.45, 3.9)];
         assert_eq!(told, expected);
     }
 

@@ -23,7 +23,11 @@ pub struct Stretch {
 impl Stretch {
     /// Returns the audible frames among those with these numbers within the stretch.
     pub fn audible_in(&self, range: Range<usize>) -> impl Iterator<Item = &Cepstrum> {
-        self.cepstra[range.clone()].iter().zip(&self.audible[range]).filter(|(_, audible)| **audible).map(|(one, _)| one)
+        self.cepstra[range.clone()]
+            .iter()
+            .zip(&self.audible[range])
+            .filter(|(_, audible)| **audible)
+            .map(|(one, _)| one)
     }
 }
 

@@ -130,7 +130,11 @@ fn check_callback(callback: Option<&Callee>, reach: &AddressPolicy) -> Result<()
     let url = callback.and_then(Callee::url).and_then(|url| Url::parse(url).ok());
     let allowed = url.map_or(Ok(()), |url| ssrf_guard::check(&url, reach));
     allowed.map_err(|forbidden| {
-        ServiceError::invalid_fields(vec![format!("the callback's url must be one that can be called: {forbidden}")])
+        let message = format!(
+            "the callback's url must be one that this service calls: {forbidden}; the operator can allow it by \
+             `fetch_private` in [serve]"
+        );
+        ServiceError::invalid_fields(vec![message])
     })
 }
 

@@ -156,7 +156,10 @@ impl Front {
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
         openai::routes::add_endpoints(&mut endpoints, &long);
-        v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), reach: service.reach.clone(), long });
+        v1::add_endpoints(
+            &mut endpoints,
+            &V1Call { second, clock: Arc::clone(&service.clock), reach: service.reach.clone(), long },
+        );
         openapi::add_endpoint(&mut endpoints, service.key_check.headers());
         endpoints.front(service)
     }

@@ -81,15 +81,16 @@ pub(super) struct Recognised {
 /// What tells the voices of a recording apart.
 #[derive(Default)]
 struct VoicesHeard {
-    /// The stretches of the first channel, in order and without what two of them share.
+    /// The first channel with speech. Of several ones each is a speaker, and their voices need not be told apart.
+    channel: Option<usize>,
+    /// Its stretches, in order and without what two of them share.
     stretches: Vec<VoiceFrames>,
     frames: usize,
 }
 
 impl VoicesHeard {
     fn add(&mut self, channel: usize, mut heard: VoiceFrames) {
-        // Of several channels each is a speaker: their voices need not be told apart.
-        if channel > 0 || self.is_too_much() {
+        if *self.channel.get_or_insert(channel) != channel || self.is_too_much() {
             return;
         }
         heard.begin_at(self.stretches.last().map_or(0, VoiceFrames::end));

@@ -44,7 +44,8 @@ pub fn transcribe_options(params: &Params) -> TranscribeOptions {
 /// Returns what is known about the speakers; `None` if nobody needs them told apart.
 fn speaker_hints(params: &Params) -> Option<SpeakerHints> {
     let config = params.diarization_config.clone().unwrap_or_default();
-    let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
+    let count =
+        |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
     (params.diarization == Some(true)).then(|| SpeakerHints {
         exact: count(config.number_of_speakers),
         least: count(config.min_speakers),
@@ -139,8 +140,7 @@ impl WrittenResult {
         // The public service has no envelope where it succeeded: its speakers are at the utterances alone.
         let has_envelope = self.has_speakers && self.facts.shapes == Shapes::Interface;
         let utterances = transcript.utterances.as_slice();
-        let diarization =
-            has_envelope.then(|| Envelope::completed(Utterances(utterances), utterances.is_empty(), 0.0));
+        let diarization = has_envelope.then(|| Envelope::completed(Utterances(utterances), utterances.is_empty(), 0.0));
         let result = ResultOut { metadata, transcription, enrichments, diarization, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
     }

@@ -59,7 +59,12 @@ impl TranscriptionStore {
     }
 
     fn creation_delivery(&self, id: Uuid) -> Option<Delivery> {
-        self.index().find_unfinished(id)?;
+        let mut index = self.index();
+        if index.find_unfinished(id).is_none() {
+            index.forget_creation(id);
+            return None;
+        }
+        drop(index);
         let body = StreamedJson::in_memory(policy::creation_body(id));
         Some(Delivery { to: Callee::Webhook, name: policy::delivery_id(id, event::CREATED), body })
     }
