@@ -1,5 +1,6 @@
 //! Mel-frequency cepstra (Davis and Mermelstein, 1980): what a voice sounds like in one frame, without its loudness.
 
+use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 use std::f32::consts::PI;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl CepstrumAnalyser {
             if self.transform.process(&mut frame, &mut spectrum).is_err() {
                 break;
             }
-            let power: Vec<f32> = spectrum.iter().map(|bin| bin.norm_sqr()).collect();
+            let power: Vec<f32> = spectrum.iter().map(Complex::norm_sqr).collect();
             found.push((self.cepstrum(&power), level(sound)));
         }
         found

@@ -21,13 +21,12 @@ impl FrameSums {
         let mut all = Self { count: 0.0, sums: [0.0; N], products: Box::new([0.0; ENTRIES]) };
         for frame in frames {
             all.count += 1.0;
-            let mut entry = 0;
-            for row in 0..N {
-                let value = f64::from(frame[row]);
-                all.sums[row] += value;
-                for column in 0..=row {
-                    all.products[entry] += value * f64::from(frame[column]);
-                    entry += 1;
+            let mut entries = all.products.iter_mut();
+            for (row, value) in frame.iter().enumerate() {
+                all.sums[row] += f64::from(*value);
+                // The row ends first, so that no entry is taken in vain.
+                for (other, entry) in frame[..=row].iter().zip(&mut entries) {
+                    *entry += f64::from(*value) * f64::from(*other);
                 }
             }
         }
@@ -54,7 +53,7 @@ impl FrameSums {
             }
             covariance[row][row] += LEAST_VARIANCE;
         }
-        Gaussian::new(mean, covariance)
+        Gaussian::new(mean, &covariance)
     }
 }
 
@@ -69,7 +68,7 @@ pub struct Gaussian {
 
 impl Gaussian {
     /// `covariance` needs its lower triangle only.
-    fn new(mean: [f64; N], covariance: [[f64; N]; N]) -> Self {
+    fn new(mean: [f64; N], covariance: &[[f64; N]; N]) -> Self {
         let mut factor = [[0.0; N]; N];
         for row in 0..N {
             for column in 0..=row {
@@ -138,7 +137,7 @@ pub(super) mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         // The sum of uniform numbers is nearly normal.
         let mut normal = || (0..12).map(|_| random.f32()).sum::<f32>() - 6.0;
-        let scale = |k: usize| if k % 2 == 0 { voice.exp() } else { (-voice).exp() };
+        let scale = |k: usize| if k.is_multiple_of(2) { voice.exp() } else { (-voice).exp() };
         (0..count).map(|_| std::array::from_fn(|k| normal() * scale(k))).collect()
     }
 

@@ -273,7 +273,7 @@ fn bad(bed: &Bed) -> Vec<String> {
 #[test]
 fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let bed = embedded(
-        "diarization = true\nsentences = true\nsummarization = \"{{ 'long' in stem }}\"\ntranslation = true\n\
+        "diarization = true\ndisplay_mode = true\nsentences = true\nsummarization = \"{{ 'long' in stem }}\"\ntranslation = true\n\
          translation_config = { target_languages = [\"en\", \"fr\"] }",
     );
     bed.drop_in(0, "talk.wav");
@@ -282,7 +282,7 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let told = bad(&bed);
     assert_eq!(told.len(), 1, "{told:?}");
     let words =
-        "source inbox: [template.t] requests diarization, translation fr, which the embedded service does not support";
+        "source inbox: [template.t] requests display_mode, translation fr, which the embedded service does not support";
     assert!(told[0].starts_with(words), "{told:?}");
 
     let ran = bed.run(["plan", "--json"]);
@@ -290,18 +290,18 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let plan = ran.last_object();
     let of =
         |missing: &str, files: u64| json!({ "source": "inbox", "template": "t", "missing": missing, "files": files });
-    let missing = json!([of("diarization, summarization, translation fr", 1), of("diarization, translation fr", 2)]);
+    let missing = json!([of("display_mode, summarization, translation fr", 1), of("display_mode, translation fr", 2)]);
     assert_eq!((&plan["files"], &plan["incomplete"], &plan["missing"]), (&json!(2), &json!(3), &missing));
     let shown = bed.run(["plan"]).stdout;
     assert!(shown.contains("would be written without a requested part"), "{shown}");
-    assert!(shown.lines().any(|line| line.ends_with("2  inbox (t): diarization, translation fr")), "{shown}");
+    assert!(shown.lines().any(|line| line.ends_with("2  inbox (t): display_mode, translation fr")), "{shown}");
     let laid_out = bed.run(["plan", "--explain", "inbox/long.wav"]);
-    assert!(laid_out.stdout.contains("  without   diarization, summarization, translation fr"), "{laid_out:?}");
+    assert!(laid_out.stdout.contains("  without   display_mode, summarization, translation fr"), "{laid_out:?}");
 
     let summary = bed.run(["once", "--json"]).last_object();
-    assert_eq!(summary["missing"], json!({ "diarization": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
+    assert_eq!(summary["missing"], json!({ "display_mode": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
     assert_eq!((bed.store().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
-    assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], WITHOUT);
+    assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], "written, without: display_mode, translation fr");
 }
 
 /// What is accepted and changes nothing is a warning: nothing fails of it, and nobody is told that it was done.

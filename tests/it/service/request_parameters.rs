@@ -301,7 +301,7 @@ fn speakers_in(record: &Value, [from, to]: [f64; 2]) -> [BTreeSet<u64>; 3] {
     let mut speakers: [BTreeSet<u64>; 3] = Default::default();
     for utterance in record["result"]["transcription"]["utterances"].as_array().unwrap() {
         for word in utterance["words"].as_array().unwrap() {
-            let middle = (word["start"].as_f64().unwrap() + word["end"].as_f64().unwrap()) / 2.0;
+            let middle = f64::midpoint(word["start"].as_f64().unwrap(), word["end"].as_f64().unwrap());
             // Within a third of a second of a change anybody may have spoken.
             if [from, to].iter().all(|change| (middle - change).abs() > 0.35) {
                 let part = usize::from(middle > from) + usize::from(middle > to);
