@@ -214,7 +214,9 @@ def done(own, created, uploaded):
     same, french = record.result.translation.results
     assert (same.full_transcript, same.error) == (said.full_transcript, None)
     assert french.error.status_code == 501
-    for name in ("summarization", "named_entity_recognition", "sentiment_analysis", "diarization"):
+    assert {one.speaker for one in said.utterances} == {0}
+    assert record.result.diarization is None or record.result.diarization.success
+    for name in ("summarization", "named_entity_recognition", "sentiment_analysis"):
         envelope = getattr(record.result, name)
         assert not envelope.success and envelope.error.status_code == 501, envelope
     assert own.get_file(created.id) == SPEECH.read_bytes(), "the audio is there after the end too"

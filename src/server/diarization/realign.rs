@@ -29,6 +29,9 @@ pub fn labels_of(clusters: &[Cluster], stretches: &[Stretch]) -> Vec<Labels> {
 
 /// Moves the borders between speakers. A result in which one of them says nothing any more is dropped.
 pub fn realign(labels: Vec<Labels>, count: usize, stretches: &[Stretch]) -> Vec<Labels> {
+    if count < 2 {
+        return labels;
+    }
     let Some(voices) = (0..count).map(|speaker| voice(speaker, &labels, stretches)).collect::<Option<Vec<_>>>() else {
         return labels;
     };

@@ -181,5 +181,9 @@ mod tests {
         let silence = VoiceFrames::of(&[0; 32_000], 0);
         let found = find_speakers(vec![silence], SpeakerHints { exact: Some(2), ..SpeakerHints::default() });
         assert_eq!(found.speaker_of(0.5, 0.9), 0);
+        // A second of sound of which less than half a second is audible has no voice that could be compared.
+        let click: Vec<i16> = (0..16_000).map(|n| if n < 6_400 { (n * 97 % 8_000) as i16 } else { 0 }).collect();
+        let short = find_speakers(vec![VoiceFrames::of(&click, 0)], SpeakerHints::default());
+        assert_eq!((short.speaker_of(0.1, 0.3), short.frames().iter().flatten().count()), (0, 0));
     }
 }
