@@ -88,7 +88,7 @@ pub struct ServiceOptions {
     pub uploads: UploadRetention,
     /// Which addresses audio may be fetched from, and which may be called.
     pub reach: AddressPolicy,
-    /// The webhook that is called at every end, in addition to the callback that a create names.
+    /// The webhook that is called at every creation and every end, in addition to the callback that a create names.
     pub webhook: Option<ServiceWebhook>,
     /// How often and how soon deliveries are repeated.
     pub patience: DeliveryRetries,

@@ -191,7 +191,8 @@ fn not_done(result: &ResultBody) -> Vec<NotDone> {
     for (name, reason) in failed.chain(ineffective) {
         let parameter = v1_name(name).to_owned();
         if all.iter().all(|known| known.parameter != parameter) {
-            all.push(NotDone { parameter, reason: reason.to_owned() });
+            let reason = reason.replace("`diarization`", "`toggle_diarization`");
+            all.push(NotDone { parameter, reason: reason.replace("`translation`", "`toggle_direct_translate`") });
         }
     }
     all
@@ -210,7 +211,7 @@ fn failure<T>(envelope: &Either<Envelope<T>>) -> Option<&str> {
 fn v1_name(parameter: &str) -> &str {
     match parameter {
         "diarization" => "toggle_diarization",
-        "diarization_config" => "diarization_num_speakers",
+        "diarization_config" => "diarization_num_speakers, diarization_min_speakers, diarization_max_speakers",
         "translation" => "toggle_direct_translate",
         "translation_config" => "target_translation_language",
         "detect_language" | "enable_code_switching" => "language_behaviour",

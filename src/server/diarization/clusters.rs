@@ -18,6 +18,9 @@ const LEAST_FRAMES: f64 = 50.0;
 /// So many pieces, about ten minutes, are joined first, and then what they were joined to: the work grows with the square.
 const BLOCK: usize = 400;
 
+/// The most clusters that a block is joined to.
+const MOST_OF_BLOCK: usize = 100;
+
 /// A piece of a stretch of sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoicePiece {
@@ -54,19 +57,18 @@ impl Cluster {
 }
 
 /// Joins the clusters of the same voice. The result has as many as the hints say, if there are as many pieces.
-pub fn join(clusters: Vec<Cluster>, hints: SpeakerHints) -> Vec<Cluster> {
-    if clusters.len() <= BLOCK {
-        return join_block(clusters, hints);
+pub fn join(mut clusters: Vec<Cluster>, hints: SpeakerHints) -> Vec<Cluster> {
+    // A block may have as many speakers as all of the recording. It is always made much smaller, so that this ends.
+    let least = hints.exact.or(hints.least).map(|least| least.min(MOST_OF_BLOCK));
+    let in_block = SpeakerHints { exact: None, least, most: Some(MOST_OF_BLOCK) };
+    while clusters.len() > BLOCK {
+        let mut rest = clusters.into_iter().peekable();
+        clusters = Vec::new();
+        while rest.peek().is_some() {
+            clusters.extend(join_block(rest.by_ref().take(BLOCK).collect(), in_block));
+        }
     }
-    let mut blocks = clusters.into_iter().peekable();
-    let mut joined = Vec::new();
-    // A block may have as many speakers as all of the recording.
-    let in_block = SpeakerHints { exact: None, least: hints.exact.or(hints.least), most: None };
-    while blocks.peek().is_some() {
-        joined.extend(join_block(blocks.by_ref().take(BLOCK).collect(), in_block));
-    }
-    // Blocks of very many voices.
-    if joined.len() > 4 * BLOCK { joined } else { join_block(joined, hints) }
+    join_block(clusters, hints)
 }
 
 fn join_block(mut clusters: Vec<Cluster>, hints: SpeakerHints) -> Vec<Cluster> {
@@ -148,5 +150,7 @@ mod tests {
         let voices: Vec<f32> = (0..900).map(|number| if number % 3 == 0 { 0.0 } else { 2.0 }).collect();
         let found = joined(&voices, SpeakerHints::default());
         assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [300, 600]);
+        let many = SpeakerHints { exact: Some(900), ..SpeakerHints::default() };
+        assert!(joined(&voices, many).len() < BLOCK, "a hint may be anything");
     }
 }

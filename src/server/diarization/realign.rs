@@ -13,6 +13,9 @@ const CHANGE_AT_PAUSE: f64 = 7.5;
 /// So many frames without speech in a row are a pause; in a shorter gap the speaker stays the same.
 const PAUSE: usize = 30;
 
+/// With more voices the borders stay where they are.
+const MOST_VOICES: usize = 100;
+
 /// The speaker of each frame of a stretch; `None` where nobody speaks.
 pub type Labels = Vec<Option<u16>>;
 
@@ -29,7 +32,8 @@ pub fn labels_of(clusters: &[Cluster], stretches: &[Stretch]) -> Vec<Labels> {
 
 /// Moves the borders between speakers. A result in which one of them says nothing any more is dropped.
 pub fn realign(labels: Vec<Labels>, count: usize, stretches: &[Stretch]) -> Vec<Labels> {
-    if count < 2 {
+    // With very many voices, which are hardly people, the work would take longer than the recognition.
+    if !(2..=MOST_VOICES).contains(&count) {
         return labels;
     }
     let Some(voices) = (0..count).map(|speaker| voice(speaker, &labels, stretches)).collect::<Option<Vec<_>>>() else {

@@ -82,13 +82,18 @@ impl Speakers {
         longest.or_else(|| self.nearest(from, next)).unwrap_or(0)
     }
 
-    /// Returns who speaks nearest to a frame; looks into the stretch of this number and the ones beside it.
+    /// Returns who speaks nearest to a frame, looking from this stretch outward; `None` if nobody speaks anywhere.
     fn nearest(&self, frame: usize, stretch: usize) -> Option<u16> {
-        let around = stretch.saturating_sub(1)..(stretch + 2).min(self.stretches.len());
-        let spoken = self.stretches[around].iter().flat_map(|(first, labels)| {
-            labels.iter().enumerate().filter_map(move |(at, label)| Some((first + at, (*label)?)))
-        });
-        spoken.min_by_key(|(at, _)| at.abs_diff(frame)).map(|(_, speaker)| speaker)
+        let nearest_in = |number: usize| {
+            let (first, labels) = self.stretches.get(number)?;
+            let spoken = labels.iter().enumerate().filter_map(|(at, label)| Some((first + at, (*label)?)));
+            spoken.min_by_key(|(at, _)| at.abs_diff(frame))
+        };
+        (0..=self.stretches.len()).find_map(|distance| {
+            let before = stretch.checked_sub(distance + 1).and_then(nearest_in);
+            let after = stretch.checked_add(distance).and_then(nearest_in);
+            before.into_iter().chain(after).min_by_key(|(at, _)| at.abs_diff(frame)).map(|(_, speaker)| speaker)
+        })
     }
 
     /// Gives each utterance its speaker, and splits it where the speaker changes. Speakers are numbered from 0, in the
@@ -171,6 +176,15 @@ mod tests {
             said.utterances.iter().map(|one| (one.speaker, one.text.as_str(), one.start, one.end)).collect();
         let expected = [(Some(0), "Did you", 0.5, 1.9), (Some(1), "NO never", 1.95, 3.2), (Some(0), "WELL", 3.45, 3.9)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn who_speaks_in_silence_is_whoever_speaks_nearest_to_it() {
+        let silent = |first| (first, vec![None; 100]);
+        let stretches = vec![(0, vec![Some(0); 100]), silent(200), silent(400), silent(600), (800, vec![Some(1); 100])];
+        let speakers = Speakers { stretches };
+        let of = |second: f64| speakers.speaker_of(second, second + 0.2);
+        assert_eq!([of(0.5), of(2.1), of(4.1), of(6.5), of(7.5), of(8.2), of(12.0)], [0, 0, 0, 1, 1, 1, 1]);
     }
 
     #[test]

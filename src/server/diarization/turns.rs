@@ -41,7 +41,7 @@ fn stretches_of_speech(audible: &[bool]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for at in audible.iter().enumerate().filter(|(_, audible)| **audible).map(|(at, _)| at) {
         match found.last_mut() {
-            Some(last) if at - last.end <= PAUSE => last.end = at + 1,
+            Some(last) if at - last.end < PAUSE => last.end = at + 1,
             _ => found.push(at..at + 1),
         }
     }
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn pauses_are_cuts_and_clicks_are_none() {
         let mut stretch = voices(&[(140, 0.0), (140, 0.0), (5, 0.0)]);
-        for at in (140..175).chain(275..282) {
+        for at in (140..170).chain(275..282) {
             stretch.audible[at] = false;
         }
-        assert_eq!(pieces(&stretch), [0..140, 175..285]);
+        assert_eq!(pieces(&stretch), [0..140, 170..285]);
         stretch.audible[0..240].fill(false);
         stretch.audible[260..].fill(false);
         assert_eq!((pieces(&stretch).len(), pieces(&stretch)[0].clone()), (1, 240..260));

@@ -26,4 +26,5 @@ pub(crate) mod transcribe;
 mod turn;
 pub(crate) mod unsupported;
 mod utterances;
+mod voices_heard;
 pub(crate) mod worker;

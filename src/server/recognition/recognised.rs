@@ -6,10 +6,10 @@ use super::overlap::Overlap;
 use super::recogniser::RecognisedChunk;
 use super::transcribe::{RecognisedSpeech, TranscribeError};
 use super::utterances::{self, ChannelSpeech, ChunkSpan, TextSize};
-use crate::domain::transcript::Transcript;
+use super::voices_heard::VoicesHeard;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
-use crate::server::diarization::speakers::{self, SpeakerHints};
+use crate::server::diarization::speakers::SpeakerHints;
 use crate::server::diarization::voice_frames::VoiceFrames;
 use std::collections::BTreeMap;
 
@@ -18,9 +18,6 @@ pub(super) const MOST_WORDS: usize = 3_000_000;
 
 /// The most bytes of text of one recording: a word of a vocabulary may be long.
 pub(super) const MOST_TEXT: usize = 64 << 20;
-
-/// The most frames of speech in which voices are told apart, eight hours: they take 80 bytes each.
-const MOST_VOICE_FRAMES: usize = 8 * 3600 * 100;
 
 /// The most doubts about one recording that are kept.
 const MOST_DOUBTS: usize = 10_000;
@@ -78,34 +75,6 @@ pub(super) struct Recognised {
     voices: VoicesHeard,
 }
 
-/// What tells the voices of a recording apart.
-#[derive(Default)]
-struct VoicesHeard {
-    /// The first channel with speech. Of several ones each is a speaker, and their voices need not be told apart.
-    channel: Option<usize>,
-    /// Its stretches, in order and without what two of them share.
-    stretches: Vec<VoiceFrames>,
-    frames: usize,
-}
-
-impl VoicesHeard {
-    fn add(&mut self, channel: usize, mut heard: VoiceFrames) {
-        if *self.channel.get_or_insert(channel) != channel || self.is_too_much() {
-            return;
-        }
-        heard.begin_at(self.stretches.last().map_or(0, VoiceFrames::end));
-        self.frames += heard.frames.len();
-        self.stretches.push(heard);
-        if self.is_too_much() {
-            self.stretches = Vec::new();
-        }
-    }
-
-    fn is_too_much(&self) -> bool {
-        self.frames > MOST_VOICE_FRAMES
-    }
-}
-
 impl Recognised {
     /// Adds the next chunk of its channel.
     ///
@@ -114,7 +83,7 @@ impl Recognised {
     pub(super) fn add(&mut self, result: ChunkResult) -> Result<(), TranscribeError> {
         let ChunkResult { channel, chunk, doubts, language, place, voices } = result;
         if let Some(voices) = voices {
-            self.voices.add(channel, voices);
+            self.voices.add(channel, voices, !chunk.words.is_empty());
         }
         self.grow(TextSize::of_chunk(&chunk))?;
         self.doubts.extend(doubts.into_iter().take(MOST_DOUBTS.saturating_sub(self.doubts.len())));
@@ -146,42 +115,8 @@ impl Recognised {
     /// caller.
     pub(super) fn finish(self, unknown: Vec<String>, speakers: Option<SpeakerHints>) -> RecognisedSpeech {
         let Self { spoken, doubts, has_estimated_times, is_written, voices, .. } = self;
-        let channels = spoken.len();
         let mut transcript = utterances::transcript(spoken);
-        let mut has_speakers = false;
-        if let Some(hints) = speakers {
-            has_speakers = channels > 1 || !voices.is_too_much();
-            match channels {
-                0 | 1 if has_speakers => tell_speakers_apart(&mut transcript, voices.stretches, hints, is_written),
-                0 | 1 => {}
-                _ => speakers_by_channel(&mut transcript),
-            }
-        }
+        let has_speakers = speakers.is_some_and(|hints| voices.label(&mut transcript, hints, is_written));
         RecognisedSpeech { transcript, channels: 0, unknown, doubts, has_estimated_times, is_written, has_speakers }
-    }
-}
-
-fn tell_speakers_apart(
-    transcript: &mut Transcript,
-    stretches: Vec<VoiceFrames>,
-    hints: SpeakerHints,
-    is_written: bool,
-) {
-    speakers::find_speakers(stretches, hints).label(transcript, |word| {
-        if !is_written {
-            utterances::begin_sentence(word);
-        }
-    });
-}
-
-/// Separate channels are separate speakers, numbered in the order in which they begin to speak.
-fn speakers_by_channel(transcript: &mut Transcript) {
-    let mut heard: Vec<u32> = Vec::new();
-    for utterance in &mut transcript.utterances {
-        if !heard.contains(&utterance.channel) {
-            heard.push(utterance.channel);
-        }
-        let number = heard.iter().position(|channel| *channel == utterance.channel);
-        utterance.speaker = number.and_then(|number| u32::try_from(number).ok());
     }
 }

@@ -41,11 +41,15 @@ pub fn transcribe_options(params: &Params) -> TranscribeOptions {
     TranscribeOptions { vocabulary, every_channel, language, prompt, speakers, ..TranscribeOptions::default() }
 }
 
+/// More speakers than these are not expected: the work grows with their number.
+const MOST_SPEAKERS: usize = 50;
+
 /// Returns what is known about the speakers; `None` if nobody needs them told apart.
 fn speaker_hints(params: &Params) -> Option<SpeakerHints> {
     let config = params.diarization_config.clone().unwrap_or_default();
-    let count =
-        |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
+    let count = |number: Option<u32>| {
+        number.and_then(|number| usize::try_from(number).ok()).filter(|n| *n > 0).map(|n| n.min(MOST_SPEAKERS))
+    };
     (params.diarization == Some(true)).then(|| SpeakerHints {
         exact: count(config.number_of_speakers),
         least: count(config.min_speakers),

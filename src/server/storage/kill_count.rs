@@ -33,7 +33,7 @@ pub enum TranscriptionWork {
     Fetch,
     /// Recognising it and writing its result.
     Recognition,
-    /// Delivering its end to an address.
+    /// Delivering its creation or its end to an address.
     Delivery,
 }
 

@@ -65,7 +65,7 @@ pub struct StoreRules {
     pub retention: Duration,
     /// How long an upload is kept after its last use.
     pub uploads: UploadRetention,
-    /// Whether the webhook is called at each end.
+    /// Whether the webhook is called at each creation and each end.
     pub webhook: bool,
     /// How deliveries are repeated.
     pub patience: DeliveryRetries,

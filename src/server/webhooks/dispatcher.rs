@@ -1,7 +1,7 @@
-//! Delivers the ends of transcriptions to callbacks and to the webhook (interface, "Events").
+//! Delivers the ends of transcriptions to callbacks, and their creations and ends to the webhook (interface, "Events").
 //!
 //! Each end is delivered at least once: a delivery is recorded as complete after it was received, so a process that
-//! dies in between repeats it. Keys share the places: a delivery that gives up its place is aborted, does not count as
+//! dies in between repeats it. A creation is dropped at the end, and reported again after a restart. Keys share the places: a delivery that gives up its place is aborted, does not count as
 //! an attempt, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
@@ -12,7 +12,7 @@ use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
 use crate::server::fetch::ssrf_guard::AddressPolicy;
 use crate::server::recognition::worker::{AGAIN, catch_panic};
-use crate::server::storage::index::{Due, NextCall};
+use crate::server::storage::index::{DeliveryKind, Due, NextCall};
 use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
 use crate::server::webhooks::pending::PendingDeliveries;
 use crate::server::webhooks::signature;
@@ -218,11 +218,18 @@ impl Dispatcher {
             (Ok(true), Err(words)) => {
                 tracing::info!(id = %due.id, words, "a webhook call failed; the service tries again");
             }
+            (Ok(false), Err(words)) if due.delivery == DeliveryKind::Creation && self.has_ended(due) => {
+                tracing::debug!(id = %due.id, words, "the webhook did not hear of a creation before the end");
+            }
             (Ok(false), Err(words)) => {
                 tracing::warn!(id = %due.id, words, "a webhook call failed for the last time; the service gives up");
             }
         }
         true
+    }
+
+    fn has_ended(&self, due: Due) -> bool {
+        self.store.index().find_unfinished(due.id).is_none()
     }
 
     /// Returns the message for a forbidden address. Logs each host once, because the administrator may want to allow

@@ -1,4 +1,4 @@
-//! Deliveries of the ends of transcriptions to callbacks and to the webhook. Start reading at `dispatcher.rs`.
+//! Deliveries to callbacks and to the webhook. Start reading at `dispatcher.rs`.
 
 pub(crate) mod dispatcher;
 pub(crate) mod pending;

@@ -2,7 +2,6 @@
 //! durable in one write.
 
 use crate::domain::names::Timestamp;
-use crate::server::http::long_answers::ANSWER;
 use crate::server::http::streamed::{StoredResult, StreamedJson};
 use crate::server::recognition::worker::AGAIN;
 use crate::server::storage::index::{DeliveryKind, Due, NextCall};
@@ -89,6 +88,11 @@ impl TranscriptionStore {
         let due = self.index().pending_deliveries();
         for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::delivery_id(*due))) {
             self.index().remove_delivery(due);
+            if due.delivery == DeliveryKind::Creation {
+                // Its failures are not kept on the disk, so it could kill the service at every start.
+                self.index().forget_creation(due.id);
+                continue;
+            }
             let killed = Err("the service was killed during the call".to_owned());
             if let Err(error) = self.record_attempt(due, killed) {
                 tracing::error!(id = %due.id, %error, "cannot count a webhook call during which the service was killed; the service repeats it after the next start");
@@ -149,8 +153,9 @@ impl TranscriptionStore {
     }
 }
 
-/// Largest result that a delivery of the first version carries, in bytes: it is made in memory.
-const V1_LARGEST: u64 = ANSWER;
+/// Largest result that a delivery of the first version carries, in bytes: each is made in memory, which takes some ten
+/// times as much, and several are made at once. Some hours of speech have less.
+const V1_LARGEST: u64 = 4 << 20;
 
 fn v1_body(
     id: Uuid,

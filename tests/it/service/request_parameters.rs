@@ -340,12 +340,14 @@ async fn speakers_are_told_apart() {
         assert!(utterance["speaker"].is_u64(), "{utterance}");
     }
     assert_eq!(speakers_in(&channels, [1e3, 2e3])[0].len(), 2);
-    // Of two channels only the second one has speech: it is told apart like a recording of one channel.
-    let second =
-        "[0:a]asetrate=11500,aresample=16000,atempo=1.39[b];[1:a][b]concat=n=2:v=0:a=1,pan=stereo|c0=0*c0|c1=c0";
-    let two = json!({ "diarization": true, "diarization_config": { "number_of_speakers": 2 } });
-    let second = service.heard(made(&[0, 1], &["-filter_complex", second]), two).await;
-    assert_eq!(speakers_in(&second, [1e3, 2e3])[0].len(), 2, "{second}");
+    // Of two channels only one has speech: it is told apart like a recording of one channel.
+    for silent in ["c0=0*c0|c1=c0", "c0=c0|c1=0*c0"] {
+        let deeper = "[0:a]asetrate=11500,aresample=16000,atempo=1.39[b];[1:a][b]concat=n=2:v=0:a=1";
+        let sound = made(&[0, 1], &["-filter_complex", &format!("{deeper},pan=stereo|{silent}")]);
+        let two = json!({ "diarization": true, "diarization_config": { "number_of_speakers": 2 } });
+        let heard = service.heard(sound, two).await;
+        assert_eq!(speakers_in(&heard, [1e3, 2e3])[0].len(), 2, "{silent}: {heard}");
+    }
     let silence = service.heard(made(&[0], &["-af", "volume=0"]), json!({ "diarization": true })).await;
     assert_eq!(silence["result"]["diarization"]["is_empty"], true, "{silence}");
 }
