@@ -153,7 +153,7 @@ fn written(job: Job) -> Job {
         |ext: &str| Output { name: RelPath::new(format!("{stem}.en.{ext}")), hash: Hash::of(ext.as_bytes()), at: None };
     let content = Hash::of(&job.id.0.to_le_bytes());
     let purchase_key =
-        PurchaseKey { service: ServiceName::new(ServiceName::DEFAULT), content, params: Hash::of(b"{}") };
+        PurchaseKey { service: ServiceName::new(ServiceName::DEFAULT), content, params: Hash::of(b"{}"), part: None };
     let stage = Stage::Written { purchase_key, transcription: id(job.id), audio: AudioAmount::default() };
     let outputs = ["txt", "srt", "vtt", "json"].map(output).to_vec();
     Job { stage, outputs, due: None, ..job }

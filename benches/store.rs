@@ -306,7 +306,7 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
     let purchase_key =
-        PurchaseKey { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
+        PurchaseKey { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params, part: None };
     let audio = AudioAmount { millis: 3_600_000, channels: 1, billed: None };
     let intent = Intent {
         token: Token::new(&purchase_key, job.key.tag(), 0),

@@ -126,6 +126,9 @@ pub mod domain {
             JobOrder, Lane, QueuePosition, SchedulingPolicies, SchedulingPolicy, SortKey,
         };
     }
+    pub mod split {
+        pub use crate::domain::split::{PartRange, Split};
+    }
     pub mod stage {
         pub use crate::domain::stage::{
             AudioAmount, AudioAt, Intent, JobEvent, LeaderState, Skip, Stage, StageKind, UploadedAudio,
@@ -160,7 +163,7 @@ pub mod media {
         pub use crate::media::speech_segments::{CutRule, Segmenter};
     }
     pub mod extract {
-        pub use crate::media::extract::{measure, probe_tracks};
+        pub use crate::media::extract::{ExtractionNeed, measure, probe_tracks};
     }
     pub mod length {
         pub use crate::media::length::length;
@@ -288,7 +291,7 @@ pub mod server {
             }
         }
         pub mod overlap {
-            pub use crate::server::recognition::overlap::{Overlap, join};
+            pub use crate::domain::word_overlap::{Overlap, join};
         }
         pub mod pocketsphinx {
             pub use crate::server::recognition::pocketsphinx::{PocketSphinx, Settings};

@@ -18,6 +18,7 @@ use crate::domain::retry::RetryPolicy;
 use crate::domain::routing::ServiceRouting;
 use crate::domain::scan_slots::MissedSlots;
 use crate::domain::scheduling::SchedulingPolicy;
+use crate::domain::split::RecordingLimits;
 use crate::domain::track_selection::{ChannelSelection, TrackChoice};
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
@@ -166,12 +167,19 @@ pub struct ServiceLimits {
     pub running: usize,
     /// Requests of all kinds a second.
     pub requests_per_second: u32,
+    /// What the service accepts of one recording: a longer or larger one is sent in parts.
+    pub recording: RecordingLimits,
 }
 
 impl ServiceTerms {
     /// The defaults for a hosted service.
     pub const HOSTED: Self = Self {
-        limits: ServiceLimits { uploads: 4, running: 25, requests_per_second: 10 },
+        limits: ServiceLimits {
+            uploads: 4,
+            running: 25,
+            requests_per_second: 10,
+            recording: RecordingLimits { duration: None, size: None },
+        },
         poll: Poll {
             min: Duration::from_secs(2),
             max: Duration::from_secs(60),

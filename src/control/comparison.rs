@@ -5,6 +5,7 @@ use crate::client::contract::ListItem;
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobTag};
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::split::Split;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Token;
 use std::collections::{BTreeMap, HashMap};
@@ -143,7 +144,7 @@ impl Comparison {
         if purchase_key.is_some_and(|purchase_key| purchase_key.service != self.service) {
             return;
         }
-        let transcription = job.stage.transcription().filter(|id| !id.is_accepted());
+        let transcription = job.stage.transcription().filter(|id| !id.is_own());
         if job.stage.is_forgotten() {
             return self.forgotten(job);
         }
@@ -160,6 +161,11 @@ impl Comparison {
         {
             if let Some(entry) = self.records.get_mut(id) {
                 entry.raise(RecordMatch::Alike(ComparedJob::of(job)));
+            }
+        }
+        for (_, part) in job.split.as_deref().into_iter().flat_map(Split::bought) {
+            if let Some(entry) = self.records.get_mut(&part.transcription) {
+                entry.raise(RecordMatch::Known);
             }
         }
         let Some(transcription) = transcription else { return };
@@ -274,7 +280,12 @@ mod tests {
     }
 
     fn purchase_key(content: &str) -> PurchaseKey {
-        PurchaseKey { service: ServiceName::new("s"), content: Hash::of(content.as_bytes()), params: Hash::of(b"p") }
+        PurchaseKey {
+            service: ServiceName::new("s"),
+            content: Hash::of(content.as_bytes()),
+            params: Hash::of(b"p"),
+            part: None,
+        }
     }
 
     fn found(id: u64, path: &str) -> Job {

@@ -372,7 +372,7 @@ mod tests {
             store.import_row(&StoredRow::Job(Box::new(job))).unwrap();
             if *is_bought {
                 let purchase_key =
-                    PurchaseKey { service: ServiceName::new("x"), content: Hash::of(path), params: hash };
+                    PurchaseKey { service: ServiceName::new("x"), content: Hash::of(path), params: hash, part: None };
                 let transcription = TranscriptionId::new(format!("t-{number}"));
                 let bought = KnownPurchase {
                     transcription,

@@ -4,6 +4,7 @@
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
+use crate::domain::split::Split;
 use crate::domain::stage::{AudioAmount, Stage};
 use serde::{Deserialize, Serialize};
 
@@ -136,11 +137,29 @@ impl Job {
         self.charge_for(transcription).or_else(|| self.charges.last().filter(unnamed))
     }
 
+    /// Returns the charges of the parts that the job's present result was joined from.
+    pub fn part_charges(&self) -> impl Iterator<Item = &Charge> {
+        let split =
+            self.split.as_deref().filter(|_| self.stage.transcription().is_some_and(TranscriptionId::is_joined));
+        let ids = split.into_iter().flat_map(Split::bought).map(|(_, bought)| &bought.transcription);
+        ids.filter_map(|id| self.charge_for(id))
+    }
+
+    /// Returns what the job's present result cost; `None` if this job bought none of it, or if the cost is not known.
+    pub fn result_amount(&self) -> Option<u64> {
+        if let Some(charge) = self.result_charge() {
+            return charge.amount();
+        }
+        let mut parts = self.part_charges().peekable();
+        parts.peek()?;
+        parts.map(Charge::amount).sum()
+    }
+
     /// Whether the job bought something without a recorded cost, as in a release that recorded none.
     pub fn has_unknown_cost(&self) -> bool {
         let bought = match &self.stage {
             Stage::Submitting { .. } => true,
-            stage => stage.transcription().is_some_and(|id| !id.is_accepted()),
+            stage => stage.transcription().is_some_and(|id| !id.is_own()),
         };
         self.charges.is_empty() && bought
     }

@@ -102,8 +102,12 @@ mod tests {
     }
 
     fn stages() -> impl Strategy<Value = Stage> {
-        let purchase_key =
-            PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let purchase_key = PurchaseKey {
+            content: Hash([1; 32]),
+            params: Hash([2; 32]),
+            service: ServiceName::new("default"),
+            part: None,
+        };
         let transcription = TranscriptionId::new("t");
         let audio = AudioAmount::default();
         let uploaded = {
@@ -175,8 +179,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_wait_ends_in_its_own_time_after_a_clock_that_was_two_hours_or_a_year_ahead() {
-        let purchase_key =
-            || PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let purchase_key = || PurchaseKey {
+            content: Hash([1; 32]),
+            params: Hash([2; 32]),
+            service: ServiceName::new("default"),
+            part: None,
+        };
         let submitted = Stage::Submitted { purchase_key: purchase_key(), transcription: TranscriptionId::new("t") };
         let throttled = |ms| FaultKind::Throttled { retry_after_ms: Some(ms) };
         let cases = [
@@ -224,8 +232,12 @@ mod tests {
             billed: None,
             transcription: None,
         };
-        let purchase_key =
-            PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let purchase_key = PurchaseKey {
+            content: Hash([1; 32]),
+            params: Hash([2; 32]),
+            service: ServiceName::new("default"),
+            part: None,
+        };
         let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: NOW, origin: None });
         let token = Token::new(&purchase_key, JobTag([1; 16]), 0);
         let intent = Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };

@@ -96,6 +96,32 @@ pub enum FaultKind {
     Bug,
 }
 
+impl Fault {
+    /// Whether the service refused a recording because it is too long or too large, as far as its answer says.
+    pub fn is_too_long(&self) -> bool {
+        const WORDS: [&str; 8] = [
+            "too long",
+            "too large",
+            "too big",
+            "longer than",
+            "larger than",
+            "maximum duration",
+            "duration limit",
+            "maximum file size",
+        ];
+        const OF_WHAT: [&str; 6] = ["audio", "recording", "file", "media", "video", "duration"];
+        let says_so = || {
+            let words = self.words.to_lowercase();
+            [WORDS.as_slice(), &OF_WHAT].iter().all(|list| list.iter().any(|one| words.contains(one)))
+        };
+        match self.kind {
+            FaultKind::Refused { status: 413 } => true,
+            FaultKind::Refused { status: code } | FaultKind::Dead { code } => (400..500).contains(&code) && says_so(),
+            _ => false,
+        }
+    }
+}
+
 impl FaultKind {
     /// Returns the name in `--json` and on the command line, without the kind's fields.
     pub fn name(&self) -> &'static str {

@@ -12,6 +12,7 @@ use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::review::{Review, ReviewWarning};
 use crate::domain::sent_audio::SentAudio;
+use crate::domain::split::{BoughtPart, Split};
 use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
@@ -172,6 +173,13 @@ pub struct Job {
     /// sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentAudio>,
+    /// The parts in which the recording is sent; `None` if it is sent whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Box<Split>>,
+    /// How often the service refused the recording, or a part of it, as too long or too large: each time, the longest part
+    /// that is sent is halved.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub halvings: u32,
     /// When a person gave the job priority over all others. The store keeps it, as it keeps the charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bumped: Option<Timestamp>,
@@ -243,6 +251,8 @@ impl Job {
             request_record: None,
             vouched: None,
             sent: None,
+            split: None,
+            halvings: 0,
             bumped: None,
             row: None,
             language: None,
@@ -272,6 +282,7 @@ impl Job {
                 self.seen = *stamp;
                 self.vouched = None;
                 self.sent = None;
+                (self.split, self.halvings) = (None, 0);
                 self.attempts = 0;
                 if let Some(request_record) = &mut self.request_record {
                     request_record.described = None;
@@ -282,6 +293,13 @@ impl Job {
                     self.made_from = Some(purchase_key.clone());
                 }
             }
+            JobEvent::Split { split } => self.split = Some(split.clone()),
+            JobEvent::TooLong => {
+                (self.split, self.sent, self.attempts) = (None, None, 0);
+                self.halvings += 1;
+                self.purchase_number += u32::from(self.stage.transcription().is_some());
+            }
+            JobEvent::NextPart | JobEvent::PartsFetched { .. } => self.keep_part(),
             JobEvent::Probed { request_record: Some(request_record), .. }
             | JobEvent::RequestRebuilt { request_record, .. } => {
                 self.request_record = Some(request_record.clone());
@@ -294,6 +312,7 @@ impl Job {
             }
             JobEvent::Fresh => {
                 (self.made_from, self.request_record, self.sent, self.attempts) = (None, None, None, 0);
+                (self.split, self.halvings) = (None, 0);
                 self.purchase_number += 1;
                 self.vouched = Some(self.seen); // a person has decided about this file
             }
@@ -313,7 +332,15 @@ impl Job {
                     self.is_result_reused = self.charge_for(transcription).is_some();
                 }
             }
-            JobEvent::NewPurchase => self.purchase_number += 1,
+            JobEvent::NewPurchase => {
+                self.purchase_number += 1;
+                // The parts are bought already, or are looked for again.
+                self.split = self.split.take().filter(|split| split.next().is_some());
+            }
+            JobEvent::PartLost { lost } => {
+                let part = self.split.as_deref_mut().and_then(|split| split.part_mut(*lost));
+                part.into_iter().for_each(|part| part.bought = None);
+            }
             JobEvent::PaidAgain => {
                 self.attempts = 0;
                 self.purchase_number += 1;
@@ -331,6 +358,7 @@ impl Job {
                 // A person has requested the file as it is, so it is not held as unfinished.
                 self.vouched = Some(self.seen);
                 (self.sent, self.made_from, self.request_record, self.attempts) = (None, None, None, 0);
+                (self.split, self.halvings) = (None, 0);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
             JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread, review } => {
@@ -367,6 +395,7 @@ impl Job {
                 self.keep_place();
                 (self.request_record, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
                 (self.pending_outputs, self.attempts) = (Vec::new(), 0);
+                (self.split, self.halvings) = (None, 0);
             }
             _ => {}
         }
@@ -378,6 +407,32 @@ impl Job {
         };
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// Returns what comes after the result of a part was fetched; `None` if the job is not at a part.
+    pub fn after_part(&self) -> Option<JobEvent> {
+        let mut noted = self.clone();
+        noted.keep_part();
+        let split = noted.split.filter(|_| self.stage.purchase_key().is_some_and(|key| key.part.is_some()))?;
+        Some(match split.next() {
+            Some(_) => JobEvent::NextPart,
+            None => JobEvent::PartsFetched { joined: split.joined_id() },
+        })
+    }
+
+    /// Notes what was bought for the part whose result was fetched.
+    fn keep_part(&mut self) {
+        let Stage::Fetched { purchase_key, transcription, audio } = &self.stage else { return };
+        let part = self.split.as_deref_mut().zip(purchase_key.part).and_then(|(split, range)| split.part_mut(range));
+        if let Some(part) = part {
+            part.bought = Some(BoughtPart {
+                transcription: transcription.clone(),
+                purchase_number: self.purchase_number,
+                audio: *audio,
+                cut: self.sent.as_ref().and_then(SentAudio::cut),
+            });
+        }
+        self.sent = None;
     }
 
     /// Keeps the row that says where the outputs are, before another one takes its place.
@@ -576,6 +631,11 @@ impl Job {
         self.fault = fault;
         self
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Whether a written job has the same result after the event: only its outputs or its text change.

@@ -95,6 +95,7 @@ text_name!(
 impl TranscriptionId {
     /// The beginning of ids that no service gave.
     const ACCEPTED: &str = "accepted-";
+    const JOINED: &str = "joined-";
 
     /// Returns the id that stands for a text that a person accepted, by the name of its recording's job.
     pub fn accepted(name: impl fmt::Display) -> Self {
@@ -104,6 +105,21 @@ impl TranscriptionId {
     /// Whether no service has this transcription: a person accepted a text in its place.
     pub fn is_accepted(&self) -> bool {
         self.0.starts_with(Self::ACCEPTED)
+    }
+
+    /// Returns the id of a result that was joined from the results of a recording's parts.
+    pub fn joined(parts: &Hash) -> Self {
+        Self(format!("{}{parts}", Self::JOINED))
+    }
+
+    /// Whether no service has this transcription: it was joined from those of a recording's parts.
+    pub fn is_joined(&self) -> bool {
+        self.0.starts_with(Self::JOINED)
+    }
+
+    /// Whether no service has this transcription.
+    pub fn is_own(&self) -> bool {
+        self.is_accepted() || self.is_joined()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::domain::output_text::{AcceptedResult, OutputChange, RenderedAs};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
+use crate::domain::split::{PartRange, Split};
 use crate::domain::token::{PurchaseKey, Token};
 use crate::domain::track_selection::ChannelSelection;
 use serde::{Deserialize, Serialize};
@@ -279,6 +280,22 @@ pub enum JobEvent {
         /// What was sent, if the source asks for the sound track alone.
         sent: Option<SentAudio>,
     },
+    /// The recording is longer than the service accepts: it is sent in parts.
+    Split {
+        split: Box<Split>,
+    },
+    /// The service refused the recording, or a part of it, as too long or too large: shorter parts are sent (back).
+    TooLong,
+    /// The result of a part is kept, and the next part is bought (back).
+    NextPart,
+    /// The results of all parts are kept; they are joined under this id.
+    PartsFetched {
+        joined: TranscriptionId,
+    },
+    /// The kept result of a part is missing or damaged: it is fetched or, if need be, bought again (back).
+    PartLost {
+        lost: PartRange,
+    },
     /// The upload may no longer exist (back: before the create).
     UploadLost,
     /// The create is about to be sent.
@@ -433,6 +450,18 @@ impl Stage {
             }
             (S::Uploaded { purchase_key, audio, upload }, E::RequestRebuilt { params, .. }) => {
                 S::Uploaded { purchase_key: PurchaseKey { params, ..purchase_key }, audio, upload }
+            }
+            (S::Probed { params, content }, E::Split { .. }) => S::Probed { params, content },
+            (S::Probed { params, content }, E::TooLong) => S::Probed { params, content },
+            (S::Uploaded { purchase_key, .. } | S::Submitted { purchase_key, .. }, E::TooLong) => {
+                S::probed(purchase_key)
+            }
+            (S::Submitted { purchase_key, transcription }, E::PartLost { .. }) if transcription.is_joined() => {
+                S::probed(purchase_key)
+            }
+            (S::Fetched { purchase_key, .. }, E::NextPart) if purchase_key.part.is_some() => S::probed(purchase_key),
+            (S::Fetched { purchase_key, .. }, E::PartsFetched { joined }) if purchase_key.part.is_some() => {
+                S::Submitted { purchase_key: purchase_key.whole(), transcription: joined }
             }
             (S::Probed { .. }, E::Uploaded { purchase_key, audio, upload, .. }) => {
                 S::Uploaded { purchase_key, audio, upload }
@@ -659,8 +688,10 @@ pub enum LeaderState {
 impl Stage {
     /// Returns what a follower with this purchase key should do, if the followed job is at this stage.
     pub fn leader_state(&self, purchase_key: &PurchaseKey) -> LeaderState {
-        if self.purchase_key().is_some_and(|own| own != purchase_key) {
-            return LeaderState::TakeOver; // its file or its parameters have changed
+        if let Some(own) = self.purchase_key().filter(|own| *own != purchase_key) {
+            // Otherwise, its file or its parameters have changed.
+            let is_of_same = own.whole() == purchase_key.whole() && !self.is_end();
+            return if is_of_same { part_state(own, purchase_key) } else { LeaderState::TakeOver };
         }
         match self {
             // Its parameters have changed: it will buy something else.
@@ -687,6 +718,16 @@ impl Stage {
                 LeaderState::Wait
             }
         }
+    }
+}
+
+/// Returns what a follower should do while the followed job buys another part of the same recording, one after the other:
+/// wait, unless the wanted part is bought already.
+fn part_state(own: &PurchaseKey, wanted: &PurchaseKey) -> LeaderState {
+    match (own.part, wanted.part) {
+        (Some(own), Some(wanted)) if own.from_ms > wanted.from_ms => LeaderState::TakeOver,
+        (Some(_), _) => LeaderState::Wait,
+        (None, _) => LeaderState::TakeOver,
     }
 }
 
@@ -760,6 +801,11 @@ impl JobEvent {
             Self::Probed { .. } => "probed",
             Self::RequestRebuilt { .. } => "remade",
             Self::Uploaded { .. } => "uploaded",
+            Self::Split { .. } => "split",
+            Self::TooLong => "too_long",
+            Self::NextPart => "next_part",
+            Self::PartsFetched { .. } => "parts_fetched",
+            Self::PartLost { .. } => "part_lost",
             Self::UploadLost => "upload_lost",
             Self::Intended { .. } => "intended",
             Self::Created { .. } => "created",

@@ -1,5 +1,7 @@
 //! The transcript: the part of a result that outputs are made from, independent of any interface's format.
 
+use crate::domain::word_overlap::TimedWord;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Word {
     /// The text as displayed. It begins with a space if the language puts one there: the text of an utterance is the
@@ -11,6 +13,16 @@ pub struct Word {
     pub end: f64,
     /// From 0 (a guess) to 1 (certain).
     pub confidence: f64,
+}
+
+impl TimedWord for Word {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn times(&self) -> (f64, f64) {
+        (self.start, self.end)
+    }
 }
 
 /// Continuous speech by one speaker on one channel.

@@ -7,6 +7,7 @@ use super::ffmpeg::{answer, file_command, last_line, spawn_error, timed};
 use super::sandbox::{self, FfmpegUse};
 use crate::domain::language_codes::LanguageCode;
 use crate::domain::sent_audio::Codec;
+use crate::domain::split::{CutWindow, PartRange};
 use crate::domain::track_selection::{ChannelSelection, TrackChoice, TrackSelection};
 use serde::Deserialize;
 use std::fs::File;
@@ -54,6 +55,8 @@ pub struct Sound {
     bit_rate: Option<u64>,
     /// Whether samples have more than 16 significant bits.
     is_deep: bool,
+    /// Why the track is not smaller than the file, if that is so.
+    pub gains_nothing: Option<&'static str>,
 }
 
 /// One way to write an extracted track.
@@ -99,12 +102,25 @@ pub fn rule_out_by_header(head: &[u8]) -> Option<&'static str> {
 
 const SOUND_ONLY: &str = "the file contains only compressed audio";
 
+/// When a sound track is sent in place of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtractionNeed {
+    /// If that is smaller, or a track is selected.
+    IfSmaller,
+    /// In any case: the file is too long or too large to be sent as it is.
+    Always,
+}
+
 /// Asks ffprobe for the tracks of `file` and returns what to send. With `pick`, the selected track is sent even if that
 /// gains nothing.
 ///
 /// # Errors
 /// Fails as [`super::decode::probe`] does.
-pub async fn probe_tracks(file: File, pick: Option<&TrackSelection>) -> Result<SoundTracks, DecodeError> {
+pub async fn probe_tracks(
+    file: File,
+    pick: Option<&TrackSelection>,
+    need: ExtractionNeed,
+) -> Result<SoundTracks, DecodeError> {
     let second_reader = reopened(&file)?;
     let json = ask(file, &["-show_entries", STREAMS]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(unreadable_answer)?;
@@ -112,7 +128,7 @@ pub async fn probe_tracks(file: File, pick: Option<&TrackSelection>) -> Result<S
         Ok(Some((track, _))) if answer.has_picture() => first_packet(second_reader, track.index).await?,
         _ => None,
     };
-    Ok(sound_tracks(&answer, pick, first))
+    Ok(sound_tracks(&answer, pick, first, need))
 }
 
 /// Returns the time of a track's first packet, in seconds. If a track begins later than ffprobe looks, its stream entry
@@ -146,7 +162,12 @@ fn unreadable_answer(error: serde_json::Error) -> DecodeError {
 /// Containers that list every track at their beginning or in their index.
 const LISTS_ALL_TRACKS: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
-fn sound_tracks(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> SoundTracks {
+fn sound_tracks(
+    answer: &Answer,
+    pick: Option<&TrackSelection>,
+    first: Option<f64>,
+    need: ExtractionNeed,
+) -> SoundTracks {
     if answer.is_format(&PLAYLISTS) {
         return SoundTracks::Nothing("the file is a playlist");
     }
@@ -157,11 +178,12 @@ fn sound_tracks(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f6
         Ok(None) => return SoundTracks::Nothing("ffprobe finds no audio track in the file"),
         Err(words) => return SoundTracks::Lacks(words),
     };
-    if pick.is_none() && !has_picture && !is_uncompressed(&track.codec_name) {
+    let gains_nothing = (!has_picture && !is_uncompressed(&track.codec_name)).then_some(SOUND_ONLY);
+    if pick.is_none() && gains_nothing.is_some() && need == ExtractionNeed::IfSmaller {
         return SoundTracks::Nothing(SOUND_ONLY);
     }
     match sound(track, answer, first) {
-        Some(sound) => SoundTracks::Sound(Sound { channel_numbers: only, ..sound }),
+        Some(sound) => SoundTracks::Sound(Sound { channel_numbers: only, gains_nothing, ..sound }),
         None => SoundTracks::Nothing("ffprobe cannot determine when the audio track starts"),
     }
 }
@@ -248,6 +270,7 @@ fn sound(track: &Track, answer: &Answer, first: Option<f64>) -> Option<Sound> {
         rate: track.sample_rate.as_deref()?.parse().ok()?,
         bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
         is_deep: is_lossless(&track.codec_name) && !matches!(track.sample_fmt.as_str(), "u8" | "u8p" | "s16" | "s16p"),
+        gains_nothing: None,
         codec: track.codec_name.clone(),
     })
 }
@@ -266,6 +289,23 @@ impl Sound {
         if self.channel_numbers.is_empty() { self.channels } else { self.channel_numbers.len() as u32 }
     }
 
+    /// Returns the ways to write a part of the track, best first. FLAC is encoded again: a copy would declare the length of
+    /// the whole.
+    pub fn part_methods(&self) -> Vec<ExtractionMethod> {
+        self.methods().into_iter().filter(|method| !(method.copied && method.codec == Codec::Flac)).collect()
+    }
+
+    /// Returns the length in seconds, if the file does not only guess it.
+    pub fn known_seconds(&self) -> Option<f64> {
+        self.seconds.or(self.container_seconds.filter(|_| !self.is_guess))
+    }
+
+    /// Returns the most seconds that the track may have; `None` if the file says nothing.
+    pub fn most_seconds(&self) -> Option<f64> {
+        let most = self.seconds.or(self.container_seconds)?;
+        Some(if self.is_guess && self.seconds.is_none() { most * MOST_OF_A_GUESS } else { most })
+    }
+
     /// Returns the ways to write the track, best first. Selected channels are always encoded.
     pub fn methods(&self) -> Vec<ExtractionMethod> {
         // The limits of FLAC; ffmpeg writes at most 24 bits.
@@ -278,22 +318,34 @@ impl Sound {
 
     /// Estimates the most bytes that the extracted track may have; `None` if the length is unknown.
     pub fn estimate(&self, way: ExtractionMethod) -> Option<u64> {
+        Some(self.estimate_of(way, self.most_seconds()?))
+    }
+
+    /// Estimates the most bytes that so many seconds of the track may have.
+    pub fn estimate_of(&self, way: ExtractionMethod, seconds: f64) -> u64 {
         const FRAMES: u64 = 1 << 20;
-        let seconds = self.seconds.or(self.container_seconds)? * if self.is_guess { 4.0 } else { 1.0 };
-        let rate = match (way.copied, self.bit_rate) {
+        (self.most_bytes_a_second(way) * seconds) as u64 + FRAMES
+    }
+
+    /// Estimates the most bytes of a second.
+    pub fn most_bytes_a_second(&self, way: ExtractionMethod) -> f64 {
+        match (way.copied, self.bit_rate) {
             // The new container adds a little for each frame.
             (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
             // The highest usual bit rate of coded speech or music, for each channel.
             (true, None) => f64::from(self.channels.max(1)) * 320_000.0 / 8.0,
             (false, _) => f64::from(self.rate) * f64::from(self.sent()) * if self.is_deep { 3.1 } else { 2.1 },
-        };
-        Some((rate * seconds) as u64 + FRAMES)
+        }
     }
 
-    /// Whether `measured` seconds agree with the length that the file declares for its track.
-    pub fn lasts(&self, measured: f64) -> bool {
+    /// Whether `measured` seconds agree with the length that the file declares for its track, or with that of the part.
+    pub fn lasts(&self, measured: f64, part: Option<PartRange>) -> bool {
         const NEAR: f64 = 0.25;
         let near = |wanted: f64| NEAR + wanted * 0.002;
+        if let Some(part) = part {
+            let wanted = part.millis() as f64 / 1e3;
+            return (measured - wanted).abs() <= near(wanted);
+        }
         match (self.seconds, self.container_seconds) {
             (Some(wanted), _) => (measured - wanted).abs() <= near(wanted),
             (None, Some(whole)) if !self.is_guess => measured > 0.0 && measured <= whole + near(whole),
@@ -302,7 +354,12 @@ impl Sound {
     }
 }
 
-/// Extracts a sound track of `from` and writes it into the empty file `into`: at most `limit` bytes.
+/// How much longer a track may be than ffprobe guesses.
+const MOST_OF_A_GUESS: f64 = 4.0;
+
+/// Extracts a sound track of `from`, or a `part` of it, and writes it into the empty file `into`: at most `limit` bytes.
+///
+/// A part that is copied may begin up to one frame of its codec later than its range, 64 ms at most.
 ///
 /// The output begins with the track's first sound, however late that is in the file. If the sound is encoded, gaps are
 /// filled with silence. Dropping the future ends ffmpeg.
@@ -313,6 +370,7 @@ pub async fn extract(
     from: File,
     sound: &Sound,
     way: ExtractionMethod,
+    part: Option<PartRange>,
     into: &File,
     limit: u64,
 ) -> Result<(), ExtractError> {
@@ -331,6 +389,10 @@ pub async fn extract(
             &encode_filter(sound),
         ]),
     };
+    if let Some(part) = part {
+        // Behind the input: ffmpeg reads from the beginning, and the cut is exact in formats without an index too.
+        ffmpeg.args(["-ss", &seconds_text(part.from_ms), "-t", &seconds_text(part.millis())]);
+    }
     // The output is ffmpeg's standard output, opened as a file so that ffmpeg can seek in it.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
     let _permit = sandbox::permit(FfmpegUse::Read).await?;
@@ -350,6 +412,59 @@ pub async fn extract(
         Ok(_) => Err(ExtractError::Failed { words }),
         Err(error) => Err(error),
     }
+}
+
+fn seconds_text(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1_000, millis % 1_000)
+}
+
+/// Returns the length of a track in seconds, by reading all of it: for formats whose length is only a guess.
+///
+/// # Errors
+/// Fails as [`super::decode::probe`] does.
+pub async fn measure_track(file: File, sound: &Sound) -> Result<f64, DecodeError> {
+    let _permit = sandbox::permit(FfmpegUse::Read).await?;
+    let mut ffmpeg = file_command("ffmpeg", file, &[]);
+    ffmpeg.args(["-map", &format!("0:{}", sound.track), "-c", "copy", "-stats_period", "10", "-progress", "pipe:1"]);
+    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0));
+    let spawned = sandbox::spawn(ffmpeg.args(["-f", "null", "-"]), cpu_limit);
+    let mut child = spawned.map_err(|error| spawn_error("ffmpeg", error))?;
+    let tail = tokio::spawn(last_line(child.stderr.take()));
+    let (_, report) = answer(&mut child).await?;
+    let reached = |line: &str| line.strip_prefix("out_time_us=").and_then(|us| us.trim().parse::<f64>().ok());
+    let last = String::from_utf8_lossy(&report).lines().filter_map(reached).next_back();
+    match last.filter(|us| *us > 0.0) {
+        Some(us) => Ok(us / 1e6),
+        None => Err(DecodeError::Damaged { words: tail.await.unwrap_or_default() }),
+    }
+}
+
+/// Samples a second of the sound in which a pause is looked for.
+const LOUDNESS_RATE: usize = 8_000;
+
+/// Returns the loudness of each tenth of a second of a window in a sound track: the mean square of its samples.
+///
+/// # Errors
+/// Fails as [`super::decode::probe`] does.
+pub async fn loudness(file: File, sound: &Sound, window: CutWindow) -> Result<Vec<f32>, DecodeError> {
+    let _permit = sandbox::permit(FfmpegUse::Read).await?;
+    let from = format!("{:.3}", sound.start + window.from_s as f64);
+    let mut ffmpeg = file_command("ffmpeg", file, &["-ss", &from]);
+    let seconds = window.to_s.saturating_sub(window.from_s);
+    ffmpeg.args(["-map", &format!("0:{}", sound.track), "-vn", "-sn", "-dn", "-t", &seconds.to_string()]);
+    ffmpeg.args(["-ac", "1", "-ar", &LOUDNESS_RATE.to_string(), "-f", "s16le", "pipe:1"]);
+    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0));
+    let mut child = sandbox::spawn(&mut ffmpeg, cpu_limit).map_err(|error| spawn_error("ffmpeg", error))?;
+    let tail = tokio::spawn(last_line(child.stderr.take()));
+    let (status, samples) = timed("ffmpeg", INACTIVITY, answer(&mut child)).await?;
+    let words = tail.await.unwrap_or_default();
+    if !status.success() {
+        return Err(DecodeError::Damaged { words });
+    }
+    let (samples, _) = samples.as_chunks::<2>();
+    let square = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)).powi(2);
+    let mean = |tenth: &[[u8; 2]]| tenth.iter().map(square).sum::<f32>() / tenth.len() as f32;
+    Ok(samples.chunks_exact(LOUDNESS_RATE / 10).map(mean).collect())
 }
 
 fn io(error: io::Error) -> ExtractError {
@@ -511,7 +626,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> SoundTracks {
-        sound_tracks(&serde_json::from_str(json).unwrap(), None, None)
+        sound_tracks(&serde_json::from_str(json).unwrap(), None, None, ExtractionNeed::IfSmaller)
     }
 
     const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",
@@ -533,10 +648,10 @@ mod tests {
             [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| ExtractionMethod { codec, copied });
         assert_eq!(sound.methods(), [copy, encoded]);
         assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.methods(), []);
-        assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+        assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds, None)), [true, true, false, false]);
         // A guessed length is only an upper bound.
         let SoundTracks::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
-        assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+        assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds, None)), [true, true, false, false]);
     }
 
     #[test]

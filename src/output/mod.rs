@@ -5,6 +5,7 @@ pub(crate) mod accepted;
 mod exchange;
 pub(crate) mod formats;
 pub(crate) mod group_fsync;
+pub(crate) mod joined_result;
 pub(crate) mod name_candidates;
 mod portable_name;
 pub(crate) mod publish;

@@ -74,7 +74,7 @@ mod tests {
 
     fn written() -> Stage {
         let purchase_key =
-            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p"), part: None };
         Stage::Written { purchase_key, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() }
     }
 

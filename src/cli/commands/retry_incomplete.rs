@@ -227,7 +227,8 @@ mod tests {
         let key = JobKey { source: SourceName::new(source), path: RelPath::new(format!("{id}.wav")) };
         let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
         let params = Hash::of(b"p");
-        let purchase_key = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(content), params };
+        let purchase_key =
+            PurchaseKey { service: ServiceName::new("x"), content: Hash::of(content), params, part: None };
         let audio = AudioAmount { millis, channels: 1, billed: None };
         let transcription = TranscriptionId::new("t");
         let stage = Stage::Written { purchase_key, transcription, audio };

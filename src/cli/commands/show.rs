@@ -15,10 +15,12 @@ use crate::domain::missing_enrichment::{PartOutcome, RequestedPart};
 use crate::domain::names::ServiceName;
 use crate::domain::output_text::AcceptedText;
 use crate::domain::reason::reason;
+use crate::domain::time_span::time_span;
 use crate::pipeline::budget::hours;
 use crate::store::contract::HistoryEntry;
 use serde_json::{Value, json};
 use std::io;
+use std::time::Duration;
 
 /// Shows the stage of a job, the reason, what happens next, and its history.
 ///
@@ -94,6 +96,7 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
     if let Some(sent) = &job.sent {
         context.print_line(&format!("  sent     {sent}"))?;
     }
+    print_parts(context, job)?;
     for (number, charge) in (1..).zip(&job.charges) {
         context.print_line(&format!("  cost     {}, purchase {number}", cost(charge)))?;
     }
@@ -107,6 +110,23 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
         let AcceptedText { output, by, at, .. } = &**accepted;
         let (name, at) = (output.display_name(), context.moment(*at));
         context.print_line(&format!("  accepted {name}, by {by} at {at}: it is the text of the job"))?;
+    }
+    Ok(())
+}
+
+/// Prints the parts in which the recording is sent: where each is in it, and its transcription.
+fn print_parts(context: &Context, job: &Job) -> io::Result<()> {
+    let Some(split) = &job.split else { return Ok(()) };
+    let count = split.count();
+    let seconds = |millis: u64| time_span(Duration::from_secs(millis / 1_000));
+    for (number, part) in (1..).zip(&split.parts) {
+        let state = match &part.bought {
+            Some(bought) => format!("transcription {}", bought.transcription),
+            None if split.next() == Some(part.range) => "in progress".to_owned(),
+            None => "waits for the parts before it".to_owned(),
+        };
+        let (from, to) = (seconds(part.range.from_ms), seconds(part.range.to_ms));
+        context.print_line(&format!("  part     {number} of {count}, from {from} to {to}: {state}"))?;
     }
     Ok(())
 }

@@ -163,7 +163,7 @@ impl Duplicates {
     ) -> Result<Vec<bool>, CommandError> {
         let purchase_key = |(file, read): &(Candidate, ReadContent)| {
             let content = read.content.filter(|_| !file.follows)?;
-            Some(PurchaseKey { service: source.service.clone(), content, params: read.params? })
+            Some(PurchaseKey { service: source.service.clone(), content, params: read.params?, part: None })
         };
         let purchase_keys: Vec<Option<PurchaseKey>> = files.iter().map(purchase_key).collect();
         let mut bought = queue.bought(purchase_keys.iter().flatten().cloned().collect()).await?.into_iter();

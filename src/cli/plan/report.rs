@@ -6,7 +6,7 @@ use crate::cli::commands::status;
 use crate::cli::commands::status::tell_budget;
 use crate::cli::plan::duplicates::Candidate;
 use crate::cli::plan::manifests::PlannedManifests;
-use crate::cli::plan::totals::{PlanPart, PlannedUpload, seconds};
+use crate::cli::plan::totals::{PlanPart, PlannedSplit, PlannedUpload, seconds};
 use crate::cli::runtime::entry::Context;
 use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
@@ -114,14 +114,14 @@ impl PlanReport {
         &mut self,
         part: PlanPart,
         file: &Candidate,
-        audio: Option<AudioAmount>,
+        (audio, split): (Option<AudioAmount>, PlannedSplit),
         is_duplicate: bool,
         price: Option<f64>,
     ) {
         self.add(&file.forecast);
         self.lists.unchecked += u64::from(file.row.as_ref().is_some_and(|row| row.checksum.is_some()));
         let millis = audio.map_or(0, |audio| audio.millis);
-        let billed = audio.and_then(|audio| audio.reservation_millis()).unwrap_or(0);
+        let billed = audio.and_then(|audio| split.sent(audio).reservation_millis()).unwrap_or(0);
         let upload = match is_duplicate {
             true => PlannedUpload { duplicates: 1, duplicate_audio: millis, ..PlannedUpload::default() },
             false => PlannedUpload {
@@ -131,6 +131,10 @@ impl PlanReport {
                 longest: millis,
                 billed,
                 price: price.map(|price| billed as f64 / 3.6e6 * price),
+                split: u64::from(split.parts > 1),
+                split_parts: if split.parts > 1 { split.parts } else { 0 },
+                split_overlap: split.overlap_millis(),
+                too_large: u64::from(split.is_too_large),
                 unknown_length: u64::from(audio.is_none()),
                 unknown_remote: u64::from(audio.is_none() && file.is_remote()),
                 ..PlannedUpload::default()
@@ -359,7 +363,29 @@ impl PlanReport {
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.print_line(&format!("  {count:>8}  {what}"))?;
         }
+        self.print_split(context, &sent)?;
         if self.parts.len() > 1 { self.print_table(context) } else { Ok(()) }
+    }
+
+    /// Prints what is longer or larger than its service accepts.
+    fn print_split(&self, context: &Context, sent: &PlannedUpload) -> io::Result<()> {
+        if sent.split > 0 {
+            let (parts, overlap) = (sent.split_parts, seconds(sent.split_overlap));
+            let are = agree(sent.split, "is longer than its service accepts", "are longer than their service accepts");
+            context.print_line(&format!(
+                "  {:>8}  {are}: sent in {parts} parts; {overlap} s at the cuts are sent and billed twice",
+                sent.split
+            ))?;
+        }
+        if sent.too_large > 0 {
+            let are = agree(
+                sent.too_large,
+                "is larger than its service accepts: its sound is sent alone, in parts if it is still too large",
+                "are larger than their service accepts: their sound is sent alone, in parts if it is still too large",
+            );
+            context.print_line(&format!("  {:>8}  {are}", sent.too_large))?;
+        }
+        Ok(())
     }
 
     fn print_table(&self, context: &Context) -> io::Result<()> {

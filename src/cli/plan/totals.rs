@@ -3,6 +3,8 @@
 use crate::config::model::Source;
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::split::{OVERLAP_MS, RecordingLimits, part_count};
+use crate::domain::stage::AudioAmount;
 use serde_json::{Value, json};
 
 /// The recordings of one source with one template.
@@ -54,6 +56,14 @@ pub struct PlannedUpload {
     pub unknown_length: u64,
     /// Of the files whose length is not known: those that only the service reads.
     pub unknown_remote: u64,
+    /// Files that are longer than their service accepts, and are sent in parts.
+    pub split: u64,
+    /// The parts of these files.
+    pub split_parts: u64,
+    /// Milliseconds of sound that these parts share, which are sent and billed twice.
+    pub split_overlap: u64,
+    /// Files that are larger than their service accepts.
+    pub too_large: u64,
     /// Duplicates, which are not sent and not counted in `files`.
     pub duplicates: u64,
     /// Milliseconds of audio in the duplicates.
@@ -72,6 +82,10 @@ impl PlannedUpload {
             price: price.or(self.price).or(other.price),
             unknown_length: self.unknown_length + other.unknown_length,
             unknown_remote: self.unknown_remote + other.unknown_remote,
+            split: self.split + other.split,
+            split_parts: self.split_parts + other.split_parts,
+            split_overlap: self.split_overlap + other.split_overlap,
+            too_large: self.too_large + other.too_large,
             duplicates: self.duplicates + other.duplicates,
             duplicate_audio: self.duplicate_audio.saturating_add(other.duplicate_audio),
         };
@@ -89,8 +103,41 @@ impl PlannedUpload {
         json!({
             "files": self.files, "bytes": self.bytes, "audio_seconds": seconds(self.audio),
             "billed_seconds": seconds(self.billed), "price": self.price.map(|price| (price * 1e4).round() / 1e4),
-            "unknown_length": self.unknown_length, "unknown_remote": self.unknown_remote, "twins": self.duplicates, "twin_seconds": seconds(self.duplicate_audio),
+            "split": self.split, "split_parts": self.split_parts, "split_overlap_seconds": seconds(self.split_overlap),
+            "too_large": self.too_large, "unknown_length": self.unknown_length, "unknown_remote": self.unknown_remote, "twins": self.duplicates, "twin_seconds": seconds(self.duplicate_audio),
         })
+    }
+}
+
+/// What the limits of a service mean for one recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedSplit {
+    /// In how many parts it is sent; 1 if it is sent whole.
+    pub parts: u64,
+    /// Whether its file is larger than the service accepts.
+    pub is_too_large: bool,
+}
+
+impl PlannedSplit {
+    /// Returns the split of a recording of this length and size. The length of sound that is sent alone because its file
+    /// is too large is not looked at.
+    pub fn of(accepted: RecordingLimits, audio: Option<AudioAmount>, size: u64) -> Self {
+        let millis = audio.map_or(0, |audio| audio.millis);
+        let longest = accepted.longest_ms(millis, 0);
+        Self {
+            parts: longest.map_or(1, |longest| part_count(millis, longest)),
+            is_too_large: accepted.size.is_some_and(|most| size > most),
+        }
+    }
+
+    /// Returns the milliseconds that are sent twice.
+    pub fn overlap_millis(self) -> u64 {
+        (self.parts - 1) * OVERLAP_MS
+    }
+
+    /// Returns how much is sent of this much audio.
+    pub fn sent(self, audio: AudioAmount) -> AudioAmount {
+        AudioAmount { millis: audio.millis.saturating_add(self.overlap_millis()), ..audio }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::domain::job::{Job, Output};
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::review::Review;
+use crate::domain::split::Part;
 use crate::domain::stage::Stage;
 use crate::wire::timestamps;
 use base64::Engine;
@@ -55,6 +56,9 @@ pub fn row(job: &Job) -> Value {
             "output": output(&accepted.output), "format": accepted.format, "at": timestamps::format(accepted.at),
             "by": accepted.by, "in_use": job.accepted_text().is_some(),
         });
+    }
+    if let Some(split) = &job.split {
+        row["split"] = split.parts.iter().map(part_json).collect();
     }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
@@ -123,4 +127,13 @@ fn output(output: &Output) -> String {
         Some(folder) => format!("{}/{}", folder.lossy(), output.name.lossy()),
         None => output.name.lossy().into_owned(),
     }
+}
+/// A part in which a recording is sent. Times are seconds from the start of its sound track.
+fn part_json(part: &Part) -> Value {
+    let seconds = |millis: u64| millis as f64 / 1e3;
+    let bought = part.bought.as_ref();
+    json!({
+        "start": seconds(part.range.from_ms), "end": seconds(part.range.to_ms),
+        "transcription_id": bought.map(|bought| &bought.transcription),
+    })
 }

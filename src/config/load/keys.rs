@@ -59,7 +59,17 @@ const SERVICE: &[ConfigKey] = &[
     value("key_header"),
     value("allow_http"),
     value("allow_http_proxy"),
-    table("limits", &[value("uploads"), value("running"), value("requests_per_second"), not_yet("bandwidth")]),
+    table(
+        "limits",
+        &[
+            value("uploads"),
+            value("running"),
+            value("requests_per_second"),
+            value("duration"),
+            value("size"),
+            not_yet("bandwidth"),
+        ],
+    ),
     table("poll", &[value("min"), value("max"), value("give_up")]),
     value("lag"),
     value("walk_limit"),

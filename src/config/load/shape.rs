@@ -46,13 +46,16 @@ pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
         "timezone" | "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
-        "state.spool" | "serve.upload_limit" | "serve.disk" => S::Size,
+        "state.spool" | "service.limits.size" | "serve.upload_limit" | "serve.disk" => S::Size,
         "service.url" | "callback.public_url" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,
         "service.limits.uploads" | "service.limits.running" | "service.limits.requests_per_second" => S::Whole(1),
-        "service.poll.min" | "service.poll.max" | "service.poll.give_up" | "service.lag" | "service.retention" => {
-            S::Span
-        }
+        "service.limits.duration"
+        | "service.poll.min"
+        | "service.poll.max"
+        | "service.poll.give_up"
+        | "service.lag"
+        | "service.retention" => S::Span,
         "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
         "service.upload" => S::Choice(&["original", "audio"]),
         "service.price_per_hour" => S::Number,

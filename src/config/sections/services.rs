@@ -4,15 +4,17 @@ use crate::backpressure::poll_schedule::Poll;
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{
-    Section, Spot, ValueError, duration, integer_from, refusal, some_time_in, text, wrong_type,
+    Section, Spot, ValueError, duration, integer_from, refusal, size, some_time_in, text, wrong_type,
 };
 use crate::config::load::values::{base_url, check_order, header, or, plain_http};
 use crate::config::model::{Hosted, ServiceConfig, ServiceLimits, ServiceTerms, Source, UploadMode};
 use crate::domain::names::ServiceName;
+use crate::domain::split::{RecordingLimits, SHORTEST_PART_MS};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 use toml::de::DeValue;
 
 impl Reader<'_> {
@@ -145,6 +147,19 @@ fn limits(section: &Section<'_>, default: ServiceLimits) -> ServiceLimits {
         uploads: count("uploads", default.uploads),
         running: count("running", default.running),
         requests_per_second: or(section.get("requests_per_second", integer_from(1)), default.requests_per_second),
+        recording: RecordingLimits {
+            duration: section.get("duration", longest_recording).map(|spot| spot.value).or(default.recording.duration),
+            size: section.get("size", size).map(|spot| spot.value).or(default.recording.size),
+        },
+    }
+}
+
+/// Shorter parts than this are not made.
+fn longest_recording(value: &DeValue<'_>) -> Result<Duration, ValueError> {
+    let least = Duration::from_millis(SHORTEST_PART_MS);
+    match some_time_in("m")(value)? {
+        short if short < least => Err(refusal("must be 10 seconds or more", "write \"135m\", as the service says")),
+        time => Ok(time),
     }
 }
 

@@ -135,7 +135,7 @@ async fn result_instead(handler: &CommandHandler, target: &Target) -> Result<Opt
         CommandRefusal::Declined(format!("cannot write to the state directory: {error}; nothing was accepted"))
     })?;
     let transcription = TranscriptionId::accepted(job.key.tag().to_string());
-    Ok(Some(AcceptedResult { purchase_key: PurchaseKey { service, content, params }, transcription }))
+    Ok(Some(AcceptedResult { purchase_key: PurchaseKey { service, content, params, part: None }, transcription }))
 }
 
 /// Checks that the text can be put into the job's result. Returns what it lacks.

@@ -7,7 +7,9 @@ use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Deleted, JobSelector};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, TranscriptionId};
+use crate::domain::split::{BoughtPart, PartRange};
 use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::PurchaseKey;
 use crate::store::contract::Filter;
 use std::sync::Arc;
 
@@ -26,7 +28,8 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
         let words = format!("{}; {words}", job.stage.kind().name());
         Ok(Deleted { job, is_gone, words })
     };
-    let Some(transcription) = job.stage.transcription().filter(|id| !id.is_accepted()).cloned() else {
+    let bought = transcriptions(&job);
+    if bought.is_empty() {
         let words = match &job.stage {
             Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
                 "nothing was bought for it, but its recording was uploaded: the interface has no request to \
@@ -35,15 +38,47 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
             _ => "nothing was bought for it",
         };
         return answer(job, true, words.to_owned());
-    };
-    if let Some(other) = sharer(handler, &job, &transcription).await? {
+    }
+    let (mut is_gone, mut told) = (true, Vec::new());
+    for (purchase_key, transcription) in bought {
+        let (one_is_gone, words) = delete_one(handler, &job, &purchase_key, &transcription).await?;
+        is_gone &= one_is_gone;
+        told.push(words);
+    }
+    answer(job, is_gone, told.join("; "))
+}
+
+/// Returns what was bought for a job: its transcription, or those of the parts of its recording.
+fn transcriptions(job: &Job) -> Vec<(PurchaseKey, TranscriptionId)> {
+    let key = job.stage.purchase_key();
+    let current = key.cloned().zip(job.stage.transcription().filter(|id| !id.is_own()).cloned());
+    let split = job.split.as_deref().zip(key.map(PurchaseKey::whole));
+    let of_parts = split.into_iter().flat_map(|(split, whole)| {
+        let of = move |(range, bought): (PartRange, &BoughtPart)| {
+            (PurchaseKey { part: Some(range), ..whole.clone() }, bought.transcription.clone())
+        };
+        split.bought().map(of)
+    });
+    let mut all: Vec<_> = of_parts.chain(current).collect();
+    all.dedup_by(|one, other| one.1 == other.1);
+    all
+}
+
+/// Deletes a transcription at the service and its kept result here. Returns whether it is gone, and words.
+async fn delete_one(
+    handler: &CommandHandler,
+    job: &Job,
+    purchase_key: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Result<(bool, String), CommandRefusal> {
+    if let Some(other) = sharer(handler, job, transcription).await? {
         let words = format!(
             "its transcription {transcription} stays at the service, since the duplicate job {other} uses it: \
              cancel that one with --delete first"
         );
-        return answer(job, false, words);
+        return Ok((false, words));
     }
-    let client = client(handler, &job)?;
+    let client = client(handler, job)?;
     if let Some(place) = job.bought_at.as_ref().filter(|place| **place != client.identity().origin) {
         return Err(CommandRefusal::Declined(format!(
             "job {} is cancelled, but its transcription {transcription} is not deleted: it is at {place}, and the \
@@ -52,7 +87,7 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
             client.identity().origin
         )));
     }
-    let deletion = client.delete(&transcription).await.map_err(|fault| {
+    let deletion = client.delete(transcription).await.map_err(|fault| {
         CommandRefusal::Declined(format!(
             "job {} is cancelled, but its transcription is not deleted: {}",
             job.id, fault.words
@@ -60,23 +95,23 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     })?;
     tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person deleted a transcription at the service");
     let mut here = "";
-    if let (Deletion::Gone | Deletion::GoneBefore, Some(purchase_key)) = (deletion, job.stage.purchase_key()) {
-        handler.store.forget_purchase(purchase_key, &transcription).await?;
-        here = remove_kept_result(handler, &job, purchase_key.service.clone(), &transcription).await?;
+    if matches!(deletion, Deletion::Gone | Deletion::GoneBefore) {
+        handler.store.forget_purchase(purchase_key, transcription).await?;
+        here = remove_kept_result(handler, job, purchase_key.service.clone(), transcription).await?;
     }
-    match deletion {
-        Deletion::Gone => answer(job, true, format!("its transcription {transcription} is deleted{here}")),
+    Ok(match deletion {
+        Deletion::Gone => (true, format!("its transcription {transcription} is deleted{here}")),
         Deletion::GoneBefore => {
-            answer(job, true, format!("its transcription {transcription} was already gone from the service{here}"))
+            (true, format!("its transcription {transcription} was already gone from the service{here}"))
         }
         Deletion::NotEnded => {
             let words = format!(
                 "its transcription {transcription} has not ended, and the service deletes only what has ended: \
                  repeat the command later"
             );
-            answer(job, false, words)
+            (false, words)
         }
-    }
+    })
 }
 
 /// Removes the kept result of a deleted transcription. Returns the words that are added to the answer.
@@ -129,7 +164,8 @@ async fn sharer(
     let service = job.stage.purchase_key().map(|purchase_key| &purchase_key.service);
     let shares = |other: &Job| {
         let given_up = matches!(other.stage, Stage::Cancelled { .. });
-        let has = other.stage.transcription() == Some(transcription)
+        let has_part = other.split.as_deref().is_some_and(|split| split.has_bought(transcription));
+        let has = (other.stage.transcription() == Some(transcription) || has_part)
             && other.stage.purchase_key().map(|purchase_key| &purchase_key.service) == service;
         let follows = matches!(&other.stage, Stage::Following { owner, .. } if *owner == job.id);
         other.id != job.id && !given_up && (has || follows)

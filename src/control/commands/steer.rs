@@ -216,7 +216,7 @@ mod tests {
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
         let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
         let purchase_key =
-            PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+            PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p"), part: None };
         let token = Token::new(&purchase_key, key.tag(), 0);
         let (origin, key_hash) = ("https://stt.example.org".to_owned(), String::new());
         let intent = Intent { token, origin, key: key_hash, service_date: None, sent_at: now };

@@ -164,6 +164,7 @@ mod tests {
                     service: ServiceName::new("x"),
                     content: Hash::of(b"c"),
                     params: Hash::of(b"p"),
+                    part: None,
                 },
                 transcription: TranscriptionId::new("t"),
                 audio: AudioAmount::default(),

@@ -41,6 +41,7 @@ impl BudgetGate {
         let known = job.reservation().and_then(|held| held.reserved);
         let need = match known {
             Some(need) => Some(need),
+            None if let Some(need) = next_part(job) => Some(need),
             None => self.measure_length(mount, job, pick, clock).await,
         };
         let now = clock.now();
@@ -123,6 +124,12 @@ impl BudgetGate {
             () = clock.sleep(PATIENCE) => None,
         }
     }
+}
+
+/// Returns the amount of the part that is bought next, in milliseconds of billed audio.
+fn next_part(job: &Job) -> Option<u64> {
+    let split = job.split.as_deref()?;
+    Some(split.next()?.millis() * u64::from(split.channels.max(1)))
 }
 
 fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {

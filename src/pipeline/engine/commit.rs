@@ -9,6 +9,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::retry::{RetryDecision, decide};
+use crate::domain::split::MOST_HALVINGS;
 use crate::domain::stage::{JobEvent, Stage, StageKind};
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::remote_audio;
@@ -232,6 +233,9 @@ impl Engine {
         {
             *at = (*at).max(now.saturating_add(FOLDER_AWAY_WAIT));
         }
+        if let Some(shorter) = self.send_shorter_parts(&job, &fault, now) {
+            return self.commit(lease, &shorter).await;
+        }
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
         let job = match decision {
             RetryDecision::Again { at, attempts } => {
@@ -246,6 +250,19 @@ impl Engine {
             RetryDecision::Ask => job.deferred(None, Some(fault)),
         };
         self.commit(lease, &job).await
+    }
+
+    /// Returns the job that sends shorter parts, if the service refused its recording as too long or too large. What was
+    /// bought of it is never given up.
+    fn send_shorter_parts(&self, job: &Job, fault: &Fault, now: Timestamp) -> Option<Job> {
+        let has_bought = job.split.as_deref().is_some_and(|split| split.bought().next().is_some());
+        if !fault.is_too_long() || job.is_remote() || has_bought || job.halvings >= MOST_HALVINGS {
+            return None;
+        }
+        let shorter = job.clone().apply(JobEvent::TooLong, now).ok()?;
+        let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
+        tracing::info!(job = %id, %source, %path, %reason, "the service accepts no recording as long as this; scribed sends it in parts");
+        Some(shorter)
     }
 
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {

@@ -68,6 +68,11 @@ impl Engine {
             Stage::Submitted { purchase_key, transcription } => {
                 self.wait(parts, job, (purchase_key, transcription)).await?
             }
+            Stage::Fetched { purchase_key, .. } if purchase_key.part.is_some() => {
+                let words = "internal error: a part of a recording was bought that the job does not have";
+                let bug = || Fault::new(FaultKind::Bug, words, parts.clock.now());
+                StageOutcome::Step(job.after_part().ok_or_else(bug)?)
+            }
             Stage::Fetched { purchase_key, transcription, .. } => {
                 self.write(parts, lease, job, (purchase_key, transcription)).await?
             }

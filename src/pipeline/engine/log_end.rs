@@ -63,10 +63,10 @@ fn log_written(job: &Job) {
     let (id, source, path) = (job.id, &job.key.source, &job.key.path);
     let outputs = job.outputs.iter().map(crate::domain::job::Output::display_name).collect::<Vec<_>>().join(", ");
     let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
-    let charge = job.result_charge();
+    let charge = job.result_charge().or_else(|| job.part_charges().next());
     // Without a charge of its own, the result is one that this job or another one bought before.
     let reused = (charge.is_none() && !job.charges.is_empty()).then_some(0);
-    let billed_seconds = charge.and_then(Charge::amount).or(reused).map(seconds);
+    let billed_seconds = job.result_amount().or(reused).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
     let without = job.missing_names().map(tracing::field::display);
     let unread = job.unread();

@@ -481,7 +481,8 @@ impl Engine {
 
 fn extractor(parts: &EngineParts, cores: usize) -> Arc<Extractor> {
     let extracts_all = parts.terms.upload == model::UploadMode::Audio;
-    Arc::new(Extractor::new(Arc::clone(&parts.spool), extracts_all, cores, parts.terms.limits.uploads))
+    let limits = parts.terms.limits;
+    Arc::new(Extractor::new(Arc::clone(&parts.spool), extracts_all, limits.recording, cores, limits.uploads))
 }
 
 fn at_once(agreed: ServiceLimits) -> AtOnce {

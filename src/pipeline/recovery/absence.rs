@@ -77,7 +77,7 @@ mod tests {
     const DATE: Timestamp = Timestamp(1_000_000_000);
 
     fn token() -> Token {
-        Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([1; 16]), purchase_number: 0 }
+        Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([1; 16]), purchase_number: 0, part: None }
     }
 
     fn intent(service_date: Option<Timestamp>) -> Intent {

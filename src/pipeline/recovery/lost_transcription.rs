@@ -85,7 +85,12 @@ mod tests {
     }
 
     fn purchase_key() -> PurchaseKey {
-        PurchaseKey { service: ServiceName::new("default"), content: Hash::of(b"c"), params: Hash::of(b"p") }
+        PurchaseKey {
+            service: ServiceName::new("default"),
+            content: Hash::of(b"c"),
+            params: Hash::of(b"p"),
+            part: None,
+        }
     }
 
     fn listed(token: Token, id: &str) -> BTreeMap<Token, ListItem> {

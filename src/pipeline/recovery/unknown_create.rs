@@ -158,7 +158,13 @@ mod tests {
     use crate::wire::record::Status;
 
     fn listed(id: &str, job: u8, purchase_number: u32, created: i64) -> ListItem {
-        let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), purchase_number };
+        let token = Token {
+            content: Hash::of(b"c"),
+            params: Hash::of(b"p"),
+            job: JobTag([job; 16]),
+            purchase_number,
+            part: None,
+        };
         ListItem {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),

@@ -12,6 +12,7 @@ use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::domain::time_span::time_span;
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::pipeline::log_limit::LogLimit;
+use crate::pipeline::stages::join_parts::join_parts;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::ResultHead;
@@ -78,6 +79,9 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
     let WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, .. } = context;
     if let Some(audio) = kept(results, transcription).await {
         return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
+    }
+    if transcription.is_joined() {
+        return join_parts(results, job, transcription, clock.now()).await.map(PollResult::from);
     }
     if transcription.is_accepted() {
         if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {

@@ -10,7 +10,6 @@ pub(crate) mod lazy;
 mod letter_to_sound;
 mod model;
 pub(crate) mod openai;
-pub(crate) mod overlap;
 pub(crate) mod pocketsphinx;
 mod pool;
 pub(crate) mod progress;

@@ -2,11 +2,11 @@
 
 use super::channel_dedup::Parting;
 use super::chunk_review::SpeechDoubt;
-use super::overlap::Overlap;
 use super::recogniser::RecognisedChunk;
 use super::transcribe::{RecognisedSpeech, TranscribeError};
 use super::utterances::{self, ChannelSpeech, ChunkSpan, TextSize};
 use super::voices_heard::VoicesHeard;
+use crate::domain::word_overlap::Overlap;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
 use crate::server::diarization::speakers::SpeakerHints;

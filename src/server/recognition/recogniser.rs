@@ -2,6 +2,7 @@
 //! single segments implements [`Recogniser::recognise`] and has the rest for nothing; a recogniser of long chunks, which
 //! finds languages and punctuation itself, implements `recognise_chunk`.
 
+use crate::domain::word_overlap::TimedWord;
 use crate::media::speech_segments::CutRule;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -133,6 +134,16 @@ pub struct ChunkWord {
     pub confidence: Option<f64>,
     /// Whether the recogniser begins a sentence or a paragraph here.
     pub begins: bool,
+}
+
+impl TimedWord for ChunkWord {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn times(&self) -> (f64, f64) {
+        (self.start, self.end)
+    }
 }
 
 impl From<RecognisedWord> for ChunkWord {

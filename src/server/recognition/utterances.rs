@@ -1,8 +1,8 @@
 //! Joins the words of the chunks of a recording into utterances, and the utterances into a transcript. Pure.
 
-use super::overlap::{self, Overlap};
 use super::recogniser::{ChunkWord, RecognisedChunk};
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::domain::word_overlap::{self, Overlap};
 use std::collections::BTreeMap;
 
 /// How many seconds without a word end an utterance.
@@ -58,7 +58,7 @@ impl ChannelSpeech {
         let mut words: Vec<ChunkWord> = chunk.words.into_iter().map(timed).collect();
         if let Some(mut held) = self.held.take() {
             held.overlap.is_estimated |= chunk.has_estimated_times;
-            overlap::join(&mut held.words, &mut words, held.overlap);
+            word_overlap::join(&mut held.words, &mut words, held.overlap);
             self.add_words(held.words, channel, &held.language, held.is_written);
         }
         match overlap {

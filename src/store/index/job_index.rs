@@ -472,6 +472,10 @@ pub fn purchase_key_hash(purchase_key: &PurchaseKey) -> [u8; 16] {
     let mut bytes = purchase_key.content.0.to_vec();
     bytes.extend_from_slice(&purchase_key.params.0);
     bytes.extend_from_slice(purchase_key.service.as_str().as_bytes());
+    if let Some(part) = purchase_key.part {
+        bytes.push(0); // a name holds no NUL
+        bytes.extend_from_slice(part.to_string().as_bytes());
+    }
     short(Hash::of(&bytes))
 }
 

@@ -160,7 +160,7 @@ impl Queue {
 
     /// As [`Queue::put`]; `line` is what the history says of the step in place of what the row says.
     fn put_with_line(&mut self, old: Option<&Job>, new: &Job, line: Option<HistoryEntry>) -> Result<Paid, StoreError> {
-        let paid = new.stage.transcription().is_some_and(|id| id.is_accepted() || self.index.spending.has_paid(id));
+        let paid = new.stage.transcription().is_some_and(|id| id.is_own() || self.index.spending.has_paid(id));
         let sighted = if paid { None } else { self.sighted(new)? };
         let charges = old.map(|old| charges_after(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };

@@ -115,6 +115,11 @@ impl Queue {
             Stage::Found if old.is_accepted_only() && old.accepted.is_some() && new.accepted.is_none() => {
                 self.forget_worthless(old)
             }
+            // The next part of the recording is bought.
+            Stage::Probed { .. } if old.stage.kind() == StageKind::Fetched => {
+                self.index.disown(new.id);
+                Ok(())
+            }
             Stage::Probed { .. } => self.forget_worthless(old),
             // A person ordered this. A good result is still shared, if the new request turns out to be the same.
             Stage::Settled => {

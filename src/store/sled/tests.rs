@@ -189,7 +189,7 @@ fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
 /// A purchase, as the engine commits it.
 async fn buy(store: &QueueStore, name: &[u8], id: &str) {
     let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
-    let purchase_key = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
+    let purchase_key = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p"), part: None };
     let until = NOW.saturating_add(Duration::from_secs(60));
     let claimed = store.claim(&[StageKind::Found], ALL, NOW, until, ClaimLimit::of(9)).await.unwrap();
     let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();

@@ -6,6 +6,7 @@ use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech_piec
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use scribed::testing::crash_points::Point;
+use scribed::testing::domain::stage::StageKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -211,6 +212,46 @@ impl Scene for Film {
     }
 }
 
+/// A recording that is longer than the service accepts: it is sent in three parts.
+struct Long {
+    bed: Bed,
+    stub: Stub,
+}
+
+impl Long {
+    fn new() -> Self {
+        // The service does not say how long an upload is: the stub does not look into it.
+        let stub = Stub::start(|request, _| match request.endpoint {
+            Endpoint::Upload => Act::Change(|answer| answer["audio_metadata"]["audio_duration"] = Value::Null),
+            _ => Act::Well,
+        });
+        let bed = hosted(&stub.url()).accepts("duration = \"12s\"").bed();
+        fs::write(bed.path("speech.wav"), speech_piece(0)).unwrap();
+        let speech = bed.path("speech.wav");
+        ffmpeg(["-stream_loop", "-1", "-i", speech.to_str().unwrap(), "-t", "25"], &bed.path("inbox/long.wav"));
+        Self { bed, stub }
+    }
+}
+
+impl Scene for Long {
+    fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
+    fn assert_whole(&self) {
+        self.bed.assert_written("long.wav");
+        let records = self.stub.records();
+        let names = [1, 2, 3].map(|part| format!("long.part-{part}.flac"));
+        let bought: Vec<(&str, usize)> = records.accepted().into_iter().collect();
+        assert_eq!(bought, names.each_ref().map(|name| (name.as_str(), 1)), "each part is bought once");
+        assert_eq!(records.most_of_a_token(), 1);
+        assert_eq!(crate::support::bed::files(&self.bed.path("state/spool")), Vec::<PathBuf>::new());
+        let text = fs::read_to_string(self.bed.path("inbox/long.en.txt")).unwrap();
+        let said = names.map(|name| format!("What was said in {name}."));
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), said.join(" "));
+    }
+}
+
 /// The scenes, and which places are looked for in which.
 fn scene(number: usize) -> Box<dyn Scene> {
     match number {
@@ -218,19 +259,21 @@ fn scene(number: usize) -> Box<dyn Scene> {
         1 => Box::new(Hosted::lost()),
         2 => Box::new(Embedded::new()),
         4 => Box::new(Film::new()),
+        5 => Box::new(Long::new()),
         // In memory, where what is written stands under a temporary name until it is whole.
         _ => Box::new(Hosted::on(Path::new("/dev/shm"))),
     }
 }
 
-const SCENES: usize = 5;
+const SCENES: usize = 6;
 
 fn scenes_of(point: Point) -> &'static [usize] {
     use Point as P;
     match point {
         P::Sighting | P::Sighted | P::Trusting | P::Trusted => &[1],
-        P::Extracting | P::Extracted => &[4],
-        P::Uploading | P::UploadAnswered | P::Intended | P::CreateAnswered | P::ResultKept => &[0, 4],
+        P::Extracting | P::Extracted => &[4, 5],
+        P::Uploading | P::UploadAnswered | P::Intended | P::CreateAnswered | P::ResultKept => &[0, 4, 5],
+        P::Committing(kind) | P::Committed(kind) if is_of_a_part(kind) => &[0, 5],
         P::UploadNamed | P::UploadKept | P::UploadRemoving | P::WholeBegun | P::WholeNamed => &[2],
         P::Accepting | P::Accepted | P::Recognising | P::ChunkKept | P::EndResult | P::EndWritten => &[2],
         P::LedgerWritten | P::VolumeBegun => &[2],
@@ -247,10 +290,18 @@ fn scenes_of(point: Point) -> &'static [usize] {
     }
 }
 
+/// Whether a job comes by this stage for each part of its recording.
+fn is_of_a_part(kind: StageKind) -> bool {
+    use StageKind as K;
+    matches!(kind, K::Probed | K::Uploaded | K::Submitting | K::Submitted | K::Fetched)
+}
+
 /// At which passages it is killed: more than the first where the later ones find something else.
-fn turns_of(point: Point) -> &'static [u32] {
+fn turns_of(point: Point, scene: usize) -> &'static [u32] {
     use Point as P;
     match point {
+        // Of each part, and of the joined result.
+        _ if scene == 5 => &[1, 2, 3, 4],
         P::Admitted | P::OutputBegun | P::OutputNamed | P::Sighted => &[1, 2],
         // The identity of the store, its key, labels, heads, results, ends.
         P::WholeBegun | P::WholeNamed => &[1, 2, 3, 5, 7],
@@ -300,7 +351,7 @@ fn killed_at_every_named_place_everything_is_there_once() {
             let passed = counts[*number].get(&point.name()).copied().unwrap_or(0);
             println!("{passed:>4} × {} in scene {number}", point.name());
             assert!(passed > 0, "nobody comes by {} in scene {number}", point.name());
-            let turns = turns_of(point).iter().filter(|turn| **turn <= passed);
+            let turns = turns_of(point, *number).iter().filter(|turn| **turn <= passed);
             trials.extend(turns.map(|turn| (*number, point, *turn)));
         }
     }

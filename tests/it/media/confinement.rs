@@ -83,7 +83,7 @@ async fn a_list_of_other_files_is_refused_before_any_of_them_is_opened() {
         assert!(probe(&list).await.is_err_and(|error| is_refused(&error)), "{list:?}");
         assert!(Decoder::open(&list, INACTIVITY).await.is_err_and(|error| is_refused(&error)), "{list:?}");
         assert!(tags::describe(&RootedPath::whole(&list)).await.is_err_and(|error| is_refused(&error)), "{list:?}");
-        let looked = extract::probe_tracks(File::open(&list).unwrap(), None).await;
+        let looked = extract::probe_tracks(File::open(&list).unwrap(), None, extract::ExtractionNeed::Always).await;
         assert!(looked.is_err_and(|error| is_refused(&error)), "{list:?}");
         assert!(extract::measure(File::open(&list).unwrap()).await.is_err(), "{list:?}");
     }

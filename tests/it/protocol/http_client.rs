@@ -97,7 +97,13 @@ fn request() -> CreateRequest {
 }
 
 fn token() -> Token {
-    Token { content: Hash::of(b"content"), params: Hash::of(b"params"), job: JobTag([7; 16]), purchase_number: 1 }
+    Token {
+        content: Hash::of(b"content"),
+        params: Hash::of(b"params"),
+        job: JobTag([7; 16]),
+        purchase_number: 1,
+        part: None,
+    }
 }
 
 fn file(name: &str, pieces: Vec<Bytes>) -> UploadFile {

@@ -137,6 +137,7 @@ impl State {
             params: Hash::of(b"p"),
             job: JobTag([1; 16]),
             purchase_number: number,
+            part: None,
         };
         let item = ListItem {
             id: TranscriptionId::new(format!("t{}", self.numbers)),

@@ -4,9 +4,10 @@ use crate::support::jobs::{AUDIO, at, fault, key, outputs, purchase_key, row, st
 use proptest::prelude::*;
 use scribed::testing::domain::fault::FaultKind;
 use scribed::testing::domain::job::Job;
-use scribed::testing::domain::names::{Hash, JobId, UploadId};
+use scribed::testing::domain::names::{Hash, JobId, TranscriptionId, UploadId};
+use scribed::testing::domain::split::{PartRange, Split};
 use scribed::testing::domain::stage::{AudioAt, Intent, JobEvent, LeaderState, Skip, Stage, StageKind, UploadedAudio};
-use scribed::testing::domain::token::Token;
+use scribed::testing::domain::token::{PurchaseKey, Token};
 use std::fmt::Write;
 
 fn upload() -> AudioAt {
@@ -21,6 +22,25 @@ fn intent() -> Intent {
         service_date: None,
         sent_at: at(0),
     }
+}
+
+/// The parts of a recording.
+const RANGES: [PartRange; 3] = [
+    PartRange { from_ms: 0, to_ms: 11_000 },
+    PartRange { from_ms: 10_000, to_ms: 21_000 },
+    PartRange { from_ms: 20_000, to_ms: 25_000 },
+];
+
+fn split() -> Split {
+    Split::of(&RANGES, 1).unwrap()
+}
+
+fn part_key(part: usize) -> PurchaseKey {
+    PurchaseKey { part: Some(RANGES[part]), ..purchase_key(1) }
+}
+
+fn joined() -> TranscriptionId {
+    TranscriptionId::joined(&Hash::of(b"parts"))
 }
 
 /// One stage of every kind that has not ended.
@@ -47,6 +67,8 @@ fn stages() -> Vec<Stage> {
     let failed = |from: Stage, kind| Stage::Failed { from: Box::new(from), fault: fault(kind, "words") };
     let mut stages = going();
     stages.push(Stage::Written { purchase_key: purchase_key(1), transcription: transcription(1), audio: AUDIO });
+    stages.push(Stage::Fetched { purchase_key: part_key(0), transcription: transcription(1), audio: AUDIO });
+    stages.push(Stage::Submitted { purchase_key: purchase_key(1), transcription: joined() });
     stages.push(Stage::Skipped { why: Skip::Empty });
     stages.push(Stage::Skipped { why: Skip::Forgotten });
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
@@ -67,6 +89,11 @@ fn events() -> Vec<JobEvent> {
         JobEvent::RequestRebuilt { params: Hash::of(b"q"), request_record: Box::default(), is_other_sound: true },
         JobEvent::Uploaded { purchase_key: purchase_key(1), audio: AUDIO, upload: upload(), sent: None },
         JobEvent::UploadLost,
+        JobEvent::Split { split: Box::new(split()) },
+        JobEvent::TooLong,
+        JobEvent::NextPart,
+        JobEvent::PartsFetched { joined: joined() },
+        JobEvent::PartLost { lost: RANGES[0] },
         JobEvent::Intended { intent: intent() },
         JobEvent::Created { transcription: transcription(1) },
         JobEvent::NotAccepted,
@@ -150,6 +177,59 @@ fn a_cancelled_owner_hands_its_transcription_on() {
         };
         assert_eq!(cancelled.leader_state(&purchase_key(1)), expected, "{}", shown(&cancelled));
     }
+}
+
+/// Takes a job at `Probed` through the purchase of the part that is next.
+fn buy_part(job: Job, number: u64) -> Job {
+    let range = job.split.as_ref().and_then(|split| split.next()).unwrap();
+    let purchase_key = PurchaseKey { part: Some(range), ..purchase_key(1) };
+    let events = [
+        JobEvent::Uploaded { purchase_key, audio: AUDIO, upload: upload(), sent: None },
+        JobEvent::Intended { intent: intent() },
+        JobEvent::Created { transcription: transcription(number) },
+        JobEvent::Fetched { audio: AUDIO },
+    ];
+    events.into_iter().fold(job, |job, event| job.apply(event, at(1)).unwrap())
+}
+
+#[test]
+fn the_parts_of_a_recording_are_bought_one_after_the_other_and_then_joined() {
+    let job = Job::found(JobId(1), key(1), stamp(1), at(0), at(0));
+    let probed = JobEvent::Probed { params: Hash::of(b"p"), content: None, request_record: None };
+    let before = [JobEvent::Settled, probed, JobEvent::Split { split: Box::new(split()) }];
+    let mut job = before.into_iter().fold(job, |job, event| job.apply(event, at(1)).unwrap());
+    for number in 1..=3 {
+        job = buy_part(job, number);
+        let event = job.after_part().unwrap();
+        assert_eq!(matches!(event, JobEvent::NextPart), number < 3, "{event:?}");
+        job = job.apply(event, at(1)).unwrap();
+    }
+    let Stage::Submitted { purchase_key: whole, transcription: joined } = &job.stage else { panic!("{:?}", job.stage) };
+    let split = job.split.as_deref().unwrap();
+    assert_eq!((whole, joined, split.next()), (&purchase_key(1), &split.joined_id(), None));
+    let bought: Vec<_> = split.bought().map(|(_, part)| part.transcription.clone()).collect();
+    assert_eq!(bought, [transcription(1), transcription(2), transcription(3)]);
+    // A part whose kept result is lost is looked for again, alone.
+    let lost = job.clone().apply(JobEvent::PartLost { lost: RANGES[1] }, at(2)).unwrap();
+    assert_eq!((lost.stage.kind(), lost.split.unwrap().next()), (StageKind::Probed, Some(RANGES[1])));
+    // A new content has other parts.
+    let written = job.apply(JobEvent::Fetched { audio: AUDIO }, at(2)).unwrap();
+    let fresh = written.apply(JobEvent::Failed { fault: fault(FaultKind::Broken, "") }, at(3)).unwrap();
+    assert_eq!(fresh.apply(JobEvent::Fresh, at(4)).unwrap().split, None);
+}
+
+/// A duplicate waits while its leader buys the parts, and takes those that are bought.
+#[test]
+fn a_duplicate_of_a_recording_in_parts_waits_for_what_it_wants() {
+    let at_part = |part| Stage::Submitted { purchase_key: part_key(part), transcription: transcription(1) };
+    assert_eq!(at_part(1).leader_state(&purchase_key(1)), LeaderState::Wait);
+    assert_eq!(at_part(1).leader_state(&part_key(2)), LeaderState::Wait);
+    assert_eq!(at_part(1).leader_state(&part_key(1)), LeaderState::Wait);
+    assert_eq!(at_part(1).leader_state(&part_key(0)), LeaderState::TakeOver);
+    let fetched = Stage::Fetched { purchase_key: part_key(0), transcription: transcription(1), audio: AUDIO };
+    assert_eq!(fetched.leader_state(&purchase_key(1)), LeaderState::Wait, "a part is not the whole");
+    assert_eq!(fetched.leader_state(&part_key(0)), LeaderState::Share(transcription(1)));
+    assert_eq!(at_part(0).leader_state(&purchase_key(2)), LeaderState::TakeOver);
 }
 
 fn ways() -> impl Strategy<Value = Vec<JobEvent>> {

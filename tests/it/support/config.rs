@@ -10,6 +10,7 @@ pub struct Config {
     url: String,
     poll: String,
     limits: (usize, usize),
+    accepts: String,
     service: String,
     retry: String,
     sections: String,
@@ -26,7 +27,7 @@ impl Config {
     pub fn at(url: &str) -> Self {
         let [poll, retry] = ["min = \"20ms\", max = \"50ms\"", "first = \"50ms\"\nmax = \"100ms\""].map(String::from);
         let [service, sections, sources] = [const { String::new() }; 3];
-        Self { url: url.to_owned(), poll, limits: (4, 20), service, retry, sections, sources }
+        Self { url: url.to_owned(), poll, limits: (4, 20), accepts: String::new(), service, retry, sections, sources }
     }
 
     /// Sets `poll` of `[service]`, which has short waits by default.
@@ -38,6 +39,12 @@ impl Config {
     /// Sets the limits of concurrent uploads and transcriptions.
     pub fn limits(mut self, uploads: usize, running: usize) -> Self {
         self.limits = (uploads, running);
+        self
+    }
+
+    /// Sets what the service accepts of one recording: `duration = "12s"`.
+    pub fn accepts(mut self, limits: &str) -> Self {
+        self.accepts = format!(", {limits}");
         self
     }
 
@@ -83,9 +90,12 @@ impl Config {
 
 impl Display for Config {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        let Self { url, poll, limits: (uploads, running), service, retry, sections, sources } = self;
+        let Self { url, poll, limits: (uploads, running), accepts, service, retry, sections, sources } = self;
         writeln!(to, "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ {poll} }}")?;
-        writeln!(to, "limits = {{ uploads = {uploads}, running = {running}, requests_per_second = 1000 }}\n{service}")?;
+        writeln!(
+            to,
+            "limits = {{ uploads = {uploads}, running = {running}, requests_per_second = 1000{accepts} }}\n{service}"
+        )?;
         writeln!(to, "[retry]\n{retry}\n{sections}\n{sources}")
     }
 }

@@ -41,7 +41,7 @@ pub fn service() -> ServiceName {
 /// Returns the purchase key of the n-th content.
 pub fn purchase_key(n: u64) -> PurchaseKey {
     let content = Hash::of(format!("content {n}").as_bytes());
-    PurchaseKey { service: service(), content, params: Hash::of(b"parameters") }
+    PurchaseKey { service: service(), content, params: Hash::of(b"parameters"), part: None }
 }
 
 /// Returns the n-th transcription id.

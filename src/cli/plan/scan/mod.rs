@@ -6,7 +6,7 @@ use crate::cli::commands::plan::KnownFiles;
 use crate::cli::plan::duplicates::{Candidate, Duplicates, ReadContent, Sizes, read};
 use crate::cli::plan::manifests::ManifestTotals;
 use crate::cli::plan::report::PlanReport;
-use crate::cli::plan::totals::PlanPart;
+use crate::cli::plan::totals::{PlanPart, PlannedSplit};
 use crate::cli::render::progress::Ticker;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -20,6 +20,7 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
+use crate::domain::split::RecordingLimits;
 use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
 use crate::domain::track_selection::TrackSelection;
 use crate::manifests::format::find::is_receipt;
@@ -65,6 +66,8 @@ pub struct Planner<'a> {
     pub only: Option<PathSelection>,
     report: PlanReport,
     prices: &'a BTreeMap<ServiceName, f64>,
+    /// What each service accepts of one recording.
+    accepted: BTreeMap<ServiceName, RecordingLimits>,
     budget: &'a Budget,
     lengths: Arc<LengthCache>,
     unsupported: Arc<UnsupportedCheck>,
@@ -109,6 +112,11 @@ impl<'a> Planner<'a> {
             only: None,
             report: PlanReport::default(),
             prices: &config.prices,
+            accepted: config
+                .services
+                .iter()
+                .map(|(name, service)| (name.clone(), service.terms().limits.recording))
+                .collect(),
             budget: &config.budget,
             lengths: Arc::new(LengthCache::new(&config.state)),
             unsupported: Arc::new(UnsupportedCheck::new(config)),
@@ -449,7 +457,9 @@ impl<'a> Planner<'a> {
         audio: Option<AudioAmount>,
         is_duplicate: bool,
     ) -> Result<PlannedFile, CommandError> {
-        let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_duplicate);
+        let accepted = self.accepted.get(&source.service).copied().filter(|_| !file.is_remote()).unwrap_or_default();
+        let split = PlannedSplit::of(accepted, audio, file.stamp.size);
+        let need = audio.and_then(|audio| split.sent(audio).reservation_millis()).filter(|_| !is_duplicate);
         if let Some(limit) = need.and_then(|need| self.budget.never_fits(&source.name, need)) {
             let allowed = hours(limit.allowed);
             let problem = format!("longer than {} ever allows ({allowed}): raise that setting", limit.setting());
@@ -462,7 +472,7 @@ impl<'a> Planner<'a> {
         self.print_entry(&DisplayName::of(source, file), what, why)?;
         let part = PlanPart::of(source, file.row.as_deref());
         let price = self.prices.get(&source.service).copied();
-        self.report.send(part, file, audio, is_duplicate, price);
+        self.report.send(part, file, (audio, split), is_duplicate, price);
         if let Some(writer) = &mut self.writer {
             let audio_seconds = audio.map(|audio| audio.millis as f64 / 1e3);
             let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));

@@ -71,7 +71,8 @@ pub async fn run(
         Ok(built) => built,
         Err(outcome) => return Ok(outcome),
     };
-    let purchase_key = content.map(|content| PurchaseKey { service: identity.service.clone(), content, params });
+    let purchase_key =
+        content.map(|content| PurchaseKey { service: identity.service.clone(), content, params, part: None });
     if let Some(outcome) =
         skip_subtitled(store, identity, mount, job, purchase_key.as_ref(), (subtitles, has_tracks), now).await?
     {

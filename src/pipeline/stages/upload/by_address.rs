@@ -23,7 +23,7 @@ pub async fn run(
     (params, content): (Hash, Hash),
     reserving: impl Future<Output = Result<Option<Deferral>, Fault>>,
 ) -> Result<StageOutcome, Fault> {
-    let purchase_key = PurchaseKey { service: identity.service.clone(), content, params };
+    let purchase_key = PurchaseKey { service: identity.service.clone(), content, params, part: None };
     if let Some(outcome) = reuse_purchase(store, &purchase_key, job, identity, clock.now()).await? {
         return Ok(outcome);
     }

@@ -13,6 +13,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::sent_audio::{SentAudio, Track};
+use crate::domain::split::Split;
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
 use crate::domain::time_span::time_span;
 use crate::domain::token::PurchaseKey;
@@ -46,10 +47,12 @@ pub async fn run(
 ) -> Result<StageOutcome, Fault> {
     let (params, content) = known;
     let service = client.identity().service.clone();
+    let part = job.split.as_deref().and_then(Split::next);
     if let Some(content) = content {
         // The recording may have been bought at another service than its source has today.
         let made = job.made_from.clone().filter(|made| made.content == content);
-        let purchase_key = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
+        let whole = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params, part: None });
+        let purchase_key = PurchaseKey { part, ..whole };
         if let Some(outcome) = reuse_purchase(store, &purchase_key, job, client.identity(), clock.now()).await? {
             return Ok(outcome);
         }
@@ -69,7 +72,7 @@ pub async fn run(
     {
         // The service tells the length when it has read the audio.
         let (purchase_key, upload) =
-            (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
+            (PurchaseKey { service, content, params, part: None }, AudioAt::Remote { remote_since: clock.now() });
         return Ok(StageOutcome::Step(JobEvent::Uploaded {
             purchase_key,
             audio: AudioAmount::default(),
@@ -89,6 +92,10 @@ pub async fn run(
     let upload_stream = match &given {
         UploadInput::AsIs(_) => UploadStream::of(&medium, before, Arc::clone(sent_bytes)),
         UploadInput::Track(extracted) => UploadStream::spooled(&medium, extracted, Arc::clone(sent_bytes)),
+        UploadInput::Split(split) => {
+            let split = StageOutcome::Step(JobEvent::Split { split: split.clone() });
+            return Ok(check_unchanged(mount, clock, job).await?.unwrap_or(split));
+        }
         UploadInput::Nothing(why) => {
             let skipped = StageOutcome::Step(JobEvent::Skipped { why: *why });
             return Ok(check_unchanged(mount, clock, job).await?.unwrap_or(skipped));
@@ -123,7 +130,7 @@ pub async fn run(
     if content.is_some_and(|known| known != hash) {
         return restart(mount, clock, job, before).await; // the same stamp, but other bytes: somebody has set the times
     }
-    let purchase_key = PurchaseKey { service, content: hash, params };
+    let purchase_key = PurchaseKey { service, content: hash, params, part };
     let origin = Some(client.identity().origin.clone());
     let upload = AudioAt::Upload(UploadedAudio { id: answer.upload, at: clock.now(), origin });
     Ok(StageOutcome::Step(JobEvent::Uploaded { purchase_key, audio: answer.audio, upload, sent }))
@@ -141,7 +148,7 @@ fn sent_audio(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
             (content, Some(SentAudio::Audio(Box::new(Track { hash, ..track }))))
         }
         UploadInput::AsIs(why) => (hash, why.map(|why| SentAudio::Original { why })),
-        UploadInput::Nothing(_) | UploadInput::Unmet(_) => (hash, None),
+        UploadInput::Split(_) | UploadInput::Nothing(_) | UploadInput::Unmet(_) => (hash, None),
     }
 }
 

@@ -71,7 +71,12 @@ impl UploadStream {
 
     /// Creates the stream of an extracted sound track.
     pub(super) fn spooled(medium: &MediaFile, extracted: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
-        let name = Path::new(&medium.name()).with_extension(extracted.track.cut.codec.extension());
+        let extension = extracted.track.cut.codec.extension();
+        let extension = match extracted.part_number {
+            None => extension.to_owned(),
+            Some(number) => format!("part-{number}.{extension}"),
+        };
+        let name = Path::new(&medium.name()).with_extension(extension);
         let name = name.to_string_lossy().into_owned();
         let file = Arc::clone(&extracted.file);
         let from = Input::File(Arc::new(move || reopened(&file)));

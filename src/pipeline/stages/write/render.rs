@@ -348,7 +348,8 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
-        let purchase_key = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let purchase_key =
+            |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params, part: None };
         let missing =
             |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &purchase_key(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
@@ -370,7 +371,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let files = ParamFiles::new(state.path());
         let params = files.keep(b"{}").unwrap();
-        let purchase_key = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let purchase_key = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params, part: None };
         let missing_in = |result: &str| {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();

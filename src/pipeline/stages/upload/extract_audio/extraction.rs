@@ -5,9 +5,10 @@ use crate::blocking::blocking;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
+use crate::domain::split::{PartRange, Split};
 use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
-use crate::media::extract::{ExtractError, SoundTracks, probe_tracks, reopened, rule_out_by_header};
+use crate::media::extract::{ExtractError, ExtractionNeed, SoundTracks, probe_tracks, reopened, rule_out_by_header};
 use crate::pipeline::stages::upload::stream::UploadStream;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::disk::Disk;
@@ -43,15 +44,39 @@ pub(super) const HEAD: usize = 64;
 pub(super) struct Extraction<'a> {
     pub(super) job: &'a Job,
     pub(super) pick: Option<&'a TrackSelection>,
+    /// The part of the recording that is sent; `None` for all of it, as far as the service accepts it.
+    pub(super) part: Option<PartRange>,
+    pub(super) need: ExtractionNeed,
     /// Bytes that the recording itself takes in the spool.
     pub(super) held: u64,
     pub(super) now: Timestamp,
 }
 
 impl Extraction<'_> {
-    /// Replaces the file as it is by a fault if a part of its sound is selected.
+    /// Returns what has to be extracted in any case, for people: `part 2 of 3`. `None` if the file can be sent instead.
+    pub(super) fn wanted(&self) -> Option<String> {
+        match (self.part, self.pick) {
+            (Some(part), _) => {
+                let split = self.job.split.as_deref();
+                let number = split.and_then(|split| split.number_of(part)).unwrap_or(0);
+                Some(format!("part {number} of {}", split.map_or(0, Split::count)))
+            }
+            (None, Some(pick)) => Some(pick.to_string()),
+            (None, None) => (self.job.halvings > 0).then(|| "parts of it".to_owned()),
+        }
+    }
+
+    /// Replaces the file as it is by a fault if a part of its sound is selected, or sent alone.
     pub(super) fn require_selection(&self, given: UploadInput) -> UploadInput {
         match given {
+            UploadInput::AsIs(why) if let (None, Some(wanted)) = (self.pick, self.wanted()) => {
+                let why = why.unwrap_or_else(|| "scribed cannot read the file now".to_owned());
+                let words = format!(
+                    "the recording is longer or larger than the service accepts, and scribed cannot extract {wanted}: \
+                     {why}; `scribed retry` tries again"
+                );
+                UploadInput::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
+            }
             UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.selection_fault(&why)),
             UploadInput::AsIs(None) if self.pick.is_some() => {
                 let words = "scribed cannot read the file now to extract the selected audio";
@@ -71,7 +96,8 @@ impl Extraction<'_> {
 
     /// Returns why there is nothing to gain, as the first bytes say, if nothing is selected.
     pub(super) fn plainly_nothing(&self, head: &[u8]) -> Option<&'static str> {
-        if self.pick.is_some() { None } else { rule_out_by_header(head) }
+        let must_extract = self.wanted().is_some() || self.need == ExtractionNeed::Always;
+        if must_extract { None } else { rule_out_by_header(head) }
     }
 
     /// Returns the sound tracks. Asks ffprobe only if there may be something to gain.
@@ -87,7 +113,7 @@ impl Extraction<'_> {
             return Ok(SoundTracks::Nothing(why));
         }
         let twice = reopen(file).await.map_err(unread)?;
-        probe_tracks(twice, self.pick).await.map_err(|error| self.failed(error.into()))
+        probe_tracks(twice, self.pick, self.need).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Returns the hash of the whole file, read as an upload reads it.
@@ -101,7 +127,7 @@ impl Extraction<'_> {
     pub(super) fn failed(&self, error: ExtractError) -> NotExtracted {
         match error {
             ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
-            ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
+            ExtractError::Larger(limit) if self.wanted().is_none() && limit >= self.job.seen.size => {
                 as_is("the extracted audio track is not smaller than the file")
             }
             ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => {

@@ -3,6 +3,7 @@
 //! whatever `upload` says.
 
 mod extraction;
+mod parts;
 
 use crate::blocking::blocking;
 use crate::crash_points::{self, Point};
@@ -11,9 +12,10 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::sent_audio::{ExtractedPart, Track};
+use crate::domain::split::{PartRange, RecordingLimits, Split};
 use crate::domain::stage::Skip;
 use crate::domain::track_selection::TrackSelection;
-use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measure, reopened};
+use crate::media::extract::{ExtractionMethod, ExtractionNeed, Sound, SoundTracks, extract, measure, reopened};
 use crate::output::spool::{SpaceRequest, Spool, SpoolSpace};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
@@ -22,6 +24,7 @@ use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::disk::Disk;
 use extraction::{Extraction, HEAD, NotExtracted, as_is, reopen};
 use futures_util::TryStreamExt;
+use parts::{Amount, LearnedLength, amount};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -32,6 +35,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Extracts sound tracks from files beside the uploads, as many at once as there are cores.
 pub struct Extractor {
     extracts_all: bool,
+    limits: RecordingLimits,
+    learned: LearnedLength,
     spool: Arc<Spool>,
     cores: usize,
     at_once: Semaphore,
@@ -48,6 +53,8 @@ pub enum UploadInput {
     AsIs(Option<String>),
     /// A sound track of the file.
     Track(Box<ExtractedAudio>),
+    /// Nothing yet: the recording is longer or larger than the service accepts, and is sent in these parts.
+    Split(Box<Split>),
     /// Nothing, since the file has no sound.
     Nothing(Skip),
     /// Nothing, since what is selected is not there or cannot be extracted. A change of the file comes before this
@@ -62,15 +69,26 @@ pub struct ExtractedAudio {
     pub content: Hash,
     /// Description of the track. Its hash is known when it is sent.
     pub track: Track,
+    /// The number of the part, from 1; `None` if it is the whole.
+    pub part_number: Option<usize>,
     _room: SpoolSpace,
 }
 
 impl Extractor {
     /// Creates an extractor that works on this many cores, beside this many uploads at a time. `extracts_all`: from
-    /// all files, or only from those of which something is selected.
-    pub fn new(spool: Arc<Spool>, extracts_all: bool, cores: usize, uploads: usize) -> Self {
+    /// all files, or only from those of which something is selected, or that exceed the limits.
+    pub fn new(spool: Arc<Spool>, extracts_all: bool, limits: RecordingLimits, cores: usize, uploads: usize) -> Self {
         let (at_once, uplink) = (Semaphore::new(cores.max(1)), Semaphore::new(uploads));
-        Self { extracts_all, spool, cores: cores.max(1), at_once, uplink, has_logged_missing: AtomicBool::new(false) }
+        Self {
+            extracts_all,
+            limits,
+            learned: LearnedLength::default(),
+            spool,
+            cores: cores.max(1),
+            at_once,
+            uplink,
+            has_logged_missing: AtomicBool::new(false),
+        }
     }
 
     /// Returns how many more tasks may be begun than uploads at a time, so that there is always something to send;
@@ -104,12 +122,18 @@ impl Extractor {
         pick: Option<&TrackSelection>,
         now: Timestamp,
     ) -> Result<UploadInput, Fault> {
-        if !self.extracts_all && pick.is_none() {
+        let part = job.split.as_deref().and_then(Split::next);
+        let may_be_refused = self.learned.may_be_refused(job.seen.size);
+        let need = match self.limits.may_be_exceeded(job) || may_be_refused {
+            true => ExtractionNeed::Always,
+            false => ExtractionNeed::IfSmaller,
+        };
+        if !self.extracts_all && pick.is_none() && need == ExtractionNeed::IfSmaller {
             return Ok(UploadInput::AsIs(None));
         }
         let _turn = self.at_once.acquire().await;
         let held = if let MediaFile::Object { .. } = medium { job.seen.size } else { 0 };
-        let extraction = Extraction { job, pick, held, now };
+        let extraction = Extraction { job, pick, part, need, held, now };
         let given = match medium {
             MediaFile::File { path, disk } => self.extract_file(&extraction, path, *disk).await?,
             MediaFile::Object { bucket, path } => self.extract_object(&extraction, bucket, path).await?,
@@ -169,13 +193,35 @@ impl Extractor {
             SoundTracks::NoSound => return Ok(UploadInput::Nothing(Skip::NoSound)),
             SoundTracks::Lacks(words) => return Ok(UploadInput::Unmet(extraction.selection_fault(&words))),
         };
+        let part = match amount(extraction, (self.limits, &self.learned), &sound, from).await {
+            Ok(Amount::Split(split)) => return Ok(UploadInput::Split(split)),
+            Ok(Amount::Part(part)) => Some(part),
+            Ok(Amount::Whole { as_track: false }) if let Some(why) = self.gains_nothing(extraction, &sound) => {
+                return Ok(UploadInput::AsIs(why));
+            }
+            Ok(Amount::Whole { .. }) => None,
+            Err(not) => return self.without_track(extraction, not),
+        };
         crash_points::point(Point::Extracting);
-        match futures_util::future::try_join(self.extract_track(extraction, from, &sound), content).await {
+        match futures_util::future::try_join(self.extract_track(extraction, from, &sound, part), content).await {
             Ok(((file, track, room), content)) => {
                 crash_points::point(Point::Extracted);
-                Ok(UploadInput::Track(Box::new(ExtractedAudio { file: Arc::new(file), content, track, _room: room })))
+                let split = extraction.job.split.as_deref();
+                let part_number = split.zip(part).and_then(|(split, part)| split.number_of(part));
+                let file = Arc::new(file);
+                Ok(UploadInput::Track(Box::new(ExtractedAudio { file, content, track, part_number, _room: room })))
             }
             Err(not) => self.without_track(extraction, not),
+        }
+    }
+
+    /// Returns why the file is sent as it is although its length was looked at: nothing else was asked for, or nothing is
+    /// gained. The inner text is `None` if that is plain.
+    fn gains_nothing(&self, extraction: &Extraction<'_>, sound: &Sound) -> Option<Option<String>> {
+        match (extraction.pick, self.extracts_all, sound.gains_nothing) {
+            (Some(_), ..) => None,
+            (None, false, _) => Some(None),
+            (None, true, why) => why.map(|why| Some(why.to_owned())),
         }
     }
 
@@ -221,10 +267,12 @@ impl Extractor {
         extraction: &Extraction<'_>,
         from: &File,
         sound: &Sound,
+        part: Option<PartRange>,
     ) -> Result<(File, Track, SpoolSpace), NotExtracted> {
         let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
-        for method in sound.methods() {
-            match self.extract_by(extraction, from, sound, method).await {
+        let methods = if part.is_some() { sound.part_methods() } else { sound.methods() };
+        for method in methods {
+            match self.extract_by(extraction, from, sound, (method, part)).await {
                 Err(not @ (NotExtracted::Given(_) | NotExtracted::Failed(_))) => last = not,
                 taken_or_fault => return taken_or_fault,
             }
@@ -237,24 +285,30 @@ impl Extractor {
         extraction: &Extraction<'_>,
         from: &File,
         sound: &Sound,
-        method: ExtractionMethod,
+        (method, part): (ExtractionMethod, Option<PartRange>),
     ) -> Result<(File, Track, SpoolSpace), NotExtracted> {
-        let mut room = self.track_room(extraction, sound, method)?;
+        let mut room = self.track_room(extraction, sound, (method, part))?;
         let spool = Arc::clone(&self.spool);
         let into = blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?;
         let from = reopen(from).await.map_err(|error| as_is(error.to_string()))?;
-        extract(from, sound, method, &into, room.bytes()).await.map_err(|error| extraction.failed(error))?;
+        let extracted = extract(from, sound, method, part, &into, room.bytes()).await;
+        extracted.map_err(|error| extraction.failed(error))?;
         let bytes = into.metadata().map_err(|error| extraction.no_spool(&error))?.len();
         let read = reopened(&into).map_err(|error| extraction.no_spool(&error))?;
         let (seconds, channels) = measure(read).await.map_err(|error| extraction.failed(error.into()))?;
-        if channels != sound.sent() || !sound.lasts(seconds) {
+        if channels != sound.sent() || !sound.lasts(seconds, part) {
             let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
-            let should = sound.seconds.or(sound.container_seconds).unwrap_or_default();
+            let of_part = part.map(|part| part.millis() as f64 / 1e3);
+            let should = of_part.or(sound.seconds).or(sound.container_seconds).unwrap_or_default();
             let words = format!("the extracted audio track has {seconds:.1} s of {}", of(channels));
             return Err(as_is(format!("{words} instead of {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
-        let cut = ExtractedPart { codec: method.codec, track: sound.track, start_ms: millis(sound.start) };
+        let cut = ExtractedPart {
+            codec: method.codec,
+            track: sound.track,
+            start_ms: millis(sound.start) + part.map_or(0, |part| part.from_ms),
+        };
         let (copied, only, millis) = (method.copied, sound.channel_numbers.clone(), millis(seconds));
         Ok((into, Track { cut, copied, channels, only, millis, bytes, hash: Hash::of(b"") }, room))
     }
@@ -263,14 +317,16 @@ impl Extractor {
         &self,
         extraction: &Extraction<'_>,
         sound: &Sound,
-        method: ExtractionMethod,
+        (method, part): (ExtractionMethod, Option<PartRange>),
     ) -> Result<SpoolSpace, NotExtracted> {
         let (size, estimate) = (extraction.job.seen.size, sound.estimate(method));
-        let bytes = match extraction.pick {
+        let bytes = match (part, extraction.pick) {
+            (Some(part), _) => sound.estimate_of(method, part.millis() as f64 / 1e3),
+            _ if extraction.need == ExtractionNeed::Always => estimate.unwrap_or(size.saturating_mul(2)),
             // A track as large as the file is of no use.
-            None => estimate.map_or(size, |bytes| bytes.min(size)),
+            (None, None) => estimate.map_or(size, |bytes| bytes.min(size)),
             // One channel that is coded without loss may be larger than all of them coded with loss.
-            Some(_) => estimate.unwrap_or(size.saturating_mul(if method.copied { 2 } else { 20 })),
+            (None, Some(_)) => estimate.unwrap_or(size.saturating_mul(if method.copied { 2 } else { 20 })),
         };
         self.request_room(extraction, bytes, extraction.held, "the audio track")
     }
@@ -305,16 +361,16 @@ impl Extractor {
     fn without_track(&self, extraction: &Extraction<'_>, not: NotExtracted) -> Result<UploadInput, Fault> {
         match not {
             NotExtracted::Fault(fault) => Err(fault),
-            NotExtracted::Missing(why) if let Some(pick) = extraction.pick => {
-                let words = format!("scribed cannot extract {pick} now, so the job waits: {why}");
+            NotExtracted::Missing(why) if let Some(wanted) = extraction.wanted() => {
+                let words = format!("scribed cannot extract {wanted} now, so the job waits: {why}");
                 Err(Fault::new(FaultKind::Unwritable, words, extraction.now))
             }
-            NotExtracted::Failed(why) if let Some(pick) = extraction.pick => {
-                let words = format!("scribed cannot extract {pick} from the file: {why}");
+            NotExtracted::Failed(why) if let Some(wanted) = extraction.wanted() => {
+                let words = format!("scribed cannot extract {wanted} from the file: {why}");
                 Err(Fault::new(FaultKind::Unreadable, words, extraction.now))
             }
             NotExtracted::Failed(why) => self.without_track(extraction, as_is(why)),
-            NotExtracted::Given(given) if extraction.pick.is_some() => Ok(given),
+            NotExtracted::Given(given) if extraction.wanted().is_some() => Ok(given),
             NotExtracted::Missing(why) => {
                 if !self.has_logged_missing.swap(true, Ordering::Relaxed) {
                     tracing::warn!(%why, "scribed cannot extract audio tracks; it sends the files as they are");

@@ -65,7 +65,7 @@ impl Folder {
     fn written() -> Self {
         let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new("talk.wav") };
         let purchase_key =
-            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+            PurchaseKey { service: ServiceName::new("s"), content: Hash::of(b"c"), params: Hash::of(b"p"), part: None };
         let stage =
             Stage::Written { purchase_key, transcription: TranscriptionId::new("t"), audio: AudioAmount::default() };
         let job = Job { stage, ..Job::found(JobId(1), key, Stamp::default(), NOW, NOW) };
