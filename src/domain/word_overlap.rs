@@ -80,10 +80,12 @@ fn best_place<W: TimedWord>(one: &[W], other: &[W], overlap: Overlap) -> (usize,
 fn cost<W: TimedWord>(one: (&[W], &[W]), other: (&[W], &[W]), overlap: Overlap) -> f64 {
     let (kept, left_out) = one;
     let (dropped, taken) = other;
-    let is_whole = |word: &&W| start(*word) >= overlap.from + EDGE && end(*word) <= overlap.to - EDGE;
+    // Only its own edge cuts the words of a stretch: the end of the first, the start of the second.
+    let is_before_edge = |word: &&W| end(*word) <= overlap.to - EDGE;
+    let is_behind_edge = |word: &&W| start(*word) >= overlap.from + EDGE;
     let is_covered = |word: &W, by: &[W]| by.iter().any(|other| covers(other, word));
-    let lost = left_out.iter().filter(|word| !is_covered(word, taken)).filter(is_whole).count()
-        + dropped.iter().filter(|word| !is_covered(word, kept)).filter(is_whole).count();
+    let lost = left_out.iter().filter(|word| !is_covered(word, taken)).filter(is_before_edge).count()
+        + dropped.iter().filter(|word| !is_covered(word, kept)).filter(is_behind_edge).count();
     let twice = taken.iter().filter(|word| is_covered(word, kept)).count();
     let agree = |a: Option<&W>, b: Option<&W>| a.zip(b).is_some_and(|(a, b)| is_same(a, b));
     let agreements =
