@@ -3,7 +3,7 @@
 
 use crate::domain::split::PartRange;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::domain::word_overlap::{Overlap, TimedWord, covers, seam};
+use crate::domain::word_overlap::{Overlap, JoinableWord, covers, seam};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far from the shared sound words are still compared, in seconds: the times of a word differ a little between two
@@ -62,7 +62,7 @@ struct Spoken<'u> {
     speaker: Option<u32>,
 }
 
-impl TimedWord for Spoken<'_> {
+impl JoinableWord for Spoken<'_> {
     fn text(&self) -> &str {
         self.text
     }
