@@ -3,6 +3,7 @@
 use crate::captions::{Cue, lay_out, srt, vtt};
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
+use crate::domain::review::ReviewCheck;
 use crate::domain::transcript::Transcript;
 use crate::output::requested_layout::requested_layout;
 use crate::server::diarization::speakers::SpeakerHints;
@@ -13,11 +14,13 @@ use crate::server::recognition::recogniser::Term;
 use crate::server::recognition::text_formatting::Grown;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
 use crate::server::recognition::{text_formatting, unsupported};
+use crate::server::redaction::{RedactionPlan, redact};
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
 use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -83,9 +86,13 @@ pub struct WrittenResult {
 }
 
 impl WrittenResult {
-    /// Makes the result of the recognised speech.
-    pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
+    /// Makes the result of the recognised speech. It keeps nothing of the speech that is to be redacted.
+    pub fn from_speech(params: Params, mut speech: RecognisedSpeech, facts: ResultFacts) -> Self {
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
+        let plan = RedactionPlan::of(&params);
+        if plan.is_some() {
+            hide_phrases(&mut speech.doubts);
+        }
         let recognition = written_envelope(&speech);
         let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, .. } = speech;
         if params.diarization == Some(true) && !has_speakers {
@@ -102,6 +109,13 @@ impl WrittenResult {
         };
         if let Err(grown) = respell(&mut transcript, &params) {
             fail("custom_spelling", spelling_error(&grown));
+        }
+        if let Some(plan) = plan {
+            let languages = written_languages(&transcript, is_written);
+            redact(&mut transcript, is_written, &plan);
+            if let Some(words) = plan.shortfall(languages.iter().map(String::as_str)) {
+                fail("pii_redaction", unsupported::not_implemented(words));
+            }
         }
         if params.punctuation_enhanced == Some(true) {
             text_formatting::punctuate(&mut transcript);
@@ -148,6 +162,18 @@ impl WrittenResult {
         let result = ResultOut { metadata, transcription, enrichments, diarization, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
     }
+}
+
+/// Removes the phrases that doubts about repetitions quote.
+fn hide_phrases(doubts: &mut [SpeechDoubt]) {
+    let quoting = doubts.iter_mut().filter(|doubt| doubt.check == ReviewCheck::RepeatedPhrase);
+    quoting.for_each(|doubt| doubt.detail = "the same words many times in a row".to_owned());
+}
+
+/// Returns the languages of a transcript whose recogniser knows several: empty texts for those that it does not say.
+fn written_languages(transcript: &Transcript, is_written: bool) -> BTreeSet<String> {
+    let utterances = transcript.utterances.iter().filter(|_| is_written);
+    utterances.map(|utterance| utterance.language.clone()).collect()
 }
 
 /// Applies the requested spellings. They come before the punctuation, which then applies to them.
