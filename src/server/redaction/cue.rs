@@ -96,7 +96,7 @@ pub(super) const CUES: [CueRule; 28] = [
         "booking number", "booking reference", "employee number", "employee id", "badge number", "student id",
         "student number", "id number", "i d number", "transaction id", "imei", "group number", "receipt number",
     ]),
-    rule(E::Dob, (4, 8), false, &["date of birth", "birth date", "birthdate", "dob", "d o b", "birthday", "born on", "born"]),
+    rule(E::Dob, (5, 8), false, &["date of birth", "birth date", "birthdate", "dob", "d o b", "birthday", "born on", "born"]),
     rule(E::CreditCardExpiration, (3, 6), false, &[
         "expires", "expire", "expiring", "expiration", "expiration date", "expiry", "expiry date", "exp", "exp date",
         "valid until", "valid thru", "valid through", "good through", "good until", "valid till",

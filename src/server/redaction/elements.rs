@@ -219,6 +219,9 @@ const ABBREVIATIONS: [&str; 36] = [
     "EU", "AM", "PM", "ZIP", "URL", "IP", "MAC", "USD", "EUR", "GBP", "ID", "NHS", "ABA", "TEL", "FAX", "AND", "OR", "NO",
 ];
 
+/// A longer word with digits is one code, whatever is in it.
+const LONGEST_NUMBER: usize = 500;
+
 /// The longest code that is read.
 const LONGEST_CODE: usize = 40;
 
@@ -239,6 +242,9 @@ fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<Element>) {
         found.push(element(ElementKind::Ordinal, number.to_owned(), token.range.clone()));
     } else if is_grouped(core) {
         found.push(element(ElementKind::Digits, core.replace(',', ""), token.range.clone()));
+    } else if core.len() > LONGEST_NUMBER {
+        let chars = core.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
+        found.push(element(ElementKind::Code, chars, token.range.clone()));
     } else if core.chars().all(|c| c.is_ascii_digit() || "-.,/():+–".contains(c)) {
         let mut start = token.range.start;
         for group in core.split_inclusive(|c: char| !c.is_ascii_digit()) {

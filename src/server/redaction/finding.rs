@@ -89,7 +89,8 @@ mod tests {
         let all = [(NameGiven, 0..4), (Name, 0..10), (Year, 11..15), (Date, 11..20)];
         assert_eq!(kept(&all, &[Name, NameGiven, Year, Date]), [(Name, 0..10), (Date, 11..20)]);
         assert_eq!(kept(&all, &[NameGiven, Year]), [(NameGiven, 0..4), (Year, 11..15)]);
-        assert_eq!(kept(&[(Name, 0..10), (Date, 5..15)], &[Name, Date]), [(Name, 0..10), (Date, 11..15)]);
+        assert_eq!(kept(&[(Name, 0..10), (Date, 5..14)], &[Name, Date]), [(Name, 0..10), (Date, 11..14)]);
+        assert_eq!(kept(&[(Name, 0..10), (Date, 5..15)], &[Name, Date]), [(Name, 0..4), (Date, 5..15)]);
         assert_eq!(kept(&[(Name, 0..10), (Date, 5..20)], &[Name, Date]), [(Name, 0..4), (Date, 5..20)]);
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Token {
     pub(super) is_capital: bool,
     /// Whether a sentence or an utterance begins with it.
     pub(super) begins_sentence: bool,
+    pub(super) begins_utterance: bool,
 }
 
 /// The speech of one voice without a long pause.
@@ -101,7 +102,7 @@ impl VoiceText {
     }
 
     fn tokenize(&mut self, begin: usize, starts: &[(usize, f64)]) {
-        let (mut at, mut word, mut begins_sentence) = (begin, 0, true);
+        let (mut at, mut word, mut begins_sentence, mut is_first) = (begin, 0, true, true);
         let text = std::mem::take(&mut self.text);
         for piece in text[begin..].split_inclusive(char::is_whitespace) {
             let range = core(&text, at..at + piece.len());
@@ -112,14 +113,20 @@ impl VoiceText {
                 let start = starts.get(word).map_or(0.0, |(_, start)| *start);
                 let (range, plain) = plain(&text, range);
                 let is_capital = text[range.clone()].starts_with(char::is_uppercase);
-                self.tokens.push(Token { range, plain, start, is_capital, begins_sentence });
-                begins_sentence = piece.trim_end().trim_end_matches(['"', '\'', ')', '”']).ends_with(['.', '?', '!', ':']);
+                let mark = piece.trim_end().trim_end_matches(['"', '\'', ')', '”']);
+                let is_short = plain.len() == 1 || ABBREVIATED.contains(&plain.as_str());
+                let begins_utterance = std::mem::take(&mut is_first);
+                self.tokens.push(Token { range, plain, start, is_capital, begins_sentence, begins_utterance });
+                begins_sentence = mark.ends_with(['?', '!', ':']) || (mark.ends_with('.') && !is_short);
             }
             at += piece.len();
         }
         self.text = text;
     }
 }
+
+/// Words whose full stop ends no sentence.
+const ABBREVIATED: [&str; 10] = ["mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "apt", "rev"];
 
 /// Removes the punctuation around a piece.
 fn core(text: &str, range: Range<usize>) -> Range<usize> {

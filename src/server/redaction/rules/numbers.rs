@@ -11,23 +11,58 @@ use std::ops::Range;
 /// The most elements of a run in which a number is looked for at every place: the work grows with their square.
 const WINDOW: usize = 40;
 
-/// Finds the numbers of one run of elements.
+/// Finds the numbers of one run of elements: the run is one number, or each utterance of it has one, or it has numbers
+/// that their checksums tell.
 pub(in super::super) fn find(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
-    let mut is_taken = vec![false; run.len()];
-    for (range, kind) in windows(run) {
-        if !is_taken[range.clone()].contains(&true) {
-            is_taken[range.clone()].fill(true);
-            found.push(Finding::new(kind, with_signs(text, bytes(&run[range]))));
+    let run = trimmed(run);
+    let mut push = |part: &[Element], kind| found.push(Finding::new(kind, with_signs(text, bytes(part))));
+    let whole = kind(text, run, cues);
+    if let Some(kind) = whole.filter(|kind| *kind != EntityType::NumericalPii) {
+        push(run, kind);
+        return;
+    }
+    let parts = by_utterance(text, run);
+    let kinds: Vec<Option<EntityType>> = parts.iter().map(|part| kind(text, part, cues)).collect();
+    if parts.len() > 1 && are_separate(&parts, &kinds) {
+        parts.iter().zip(kinds).for_each(|(part, kind)| kind.into_iter().for_each(|kind| push(part, kind)));
+        return;
+    }
+    let windows = windows(run);
+    if windows.is_empty() {
+        match whole {
+            Some(kind) => push(run, kind),
+            None => part_by_part(text, run, cues, found),
         }
+        return;
     }
     let mut at = 0;
-    while at < run.len() {
-        let end = (at..run.len()).find(|at| is_taken[*at]).unwrap_or(run.len());
-        if at < end {
-            find_rest(text, &run[at..end], cues, found);
-        }
-        at = end.max(at + 1);
+    for (range, kind) in windows {
+        push_rest(text, &run[at..range.start], cues, &mut push);
+        push(&run[range.clone()], kind);
+        at = range.end;
     }
+    push_rest(text, &run[at..], cues, &mut push);
+}
+
+/// Whether each utterance of a run has a number of its own: all have a kind, or a certain one, and the others are too short
+/// to be a part of it.
+fn are_separate(parts: &[&[Element]], kinds: &[Option<EntityType>]) -> bool {
+    let is_short = |part: &[Element]| part.iter().map(|one| one.chars.len()).sum::<usize>() < 3;
+    let is_certain = kinds.iter().flatten().all(|kind| *kind != EntityType::NumericalPii);
+    parts.iter().zip(kinds).all(|(part, kind)| kind.is_some() || (is_certain && is_short(part)))
+        && kinds.iter().any(Option::is_some)
+}
+
+/// What stands beside a number that its checksum tells is a number too: a date of expiration, a code.
+fn push_rest(text: &VoiceText, rest: &[Element], cues: &Cues<'_>, push: &mut impl FnMut(&[Element], EntityType)) {
+    if !rest.is_empty() {
+        push(rest, kind(text, rest, cues).unwrap_or(EntityType::NumericalPii));
+    }
+}
+
+/// Splits a run where another utterance begins.
+fn by_utterance<'e>(text: &VoiceText, run: &'e [Element]) -> Vec<&'e [Element]> {
+    run.chunk_by(|_, next| !text.tokens[next.tokens.start].begins_utterance).collect()
 }
 
 fn bytes(elements: &[Element]) -> Range<usize> {
@@ -83,7 +118,8 @@ fn known_form(chars: &str) -> Option<EntityType> {
     if is_digits && (13..=19).contains(&chars.len()) && is_card(chars) {
         return Some(EntityType::CreditCard);
     }
-    (chars.len() >= 15 && !is_digits && chars.parse::<Iban>().is_ok()).then_some(EntityType::BankAccount)
+    let has_country = chars.len() >= 15 && chars.bytes().take(2).all(|byte| byte.is_ascii_uppercase());
+    (has_country && chars.parse::<Iban>().is_ok()).then_some(EntityType::BankAccount)
 }
 
 /// Whether an issuer has numbers like this (ISO/IEC 7812), with a correct check digit.
@@ -112,35 +148,29 @@ fn is_routing(digits: &str) -> bool {
     is_known && (3 * (a + d + g) + 7 * (b + e + h) + (c + f + i)) % 10 == 0
 }
 
-/// Finds what the rest of a run is: by the words near it, or by its length.
-fn find_rest(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
-    let run = trimmed(run);
-    let chars: String = run.iter().map(|one| one.chars.as_str()).collect();
+/// Returns what a number is: by its checksum, by the words near it, or by its form.
+fn kind(text: &VoiceText, part: &[Element], cues: &Cues<'_>) -> Option<EntityType> {
+    let chars: String = part.iter().map(|one| one.chars.as_str()).collect();
     let digits = chars.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 {
-        return;
+        return None;
     }
-    let all = tokens(run);
-    let fits = |rule: &&CueRule| fits(rule, &chars, digits);
-    let cued = cues.near(text, &all).find(fits).map(|rule| kind_of(rule, text, &all, cues));
-    let written = &text.text[bytes(run)];
-    let by_form = form(&chars, written, is_international(text, run));
-    let has_cue = |kind| cues.has(text, &all, kind);
-    let kind = match (cued, by_form) {
+    let known = if chars.len() <= 34 { known_form(&chars) } else { None };
+    let all = tokens(part);
+    let cued = || {
+        let rule = cues.near(text, &all).find(|rule| fits(rule, &chars, digits))?;
+        Some(kind_of(rule, text, &all, cues))
+    };
+    let by_form = || form(&chars, &text.text[bytes(part)], is_international(text, part));
+    known.or_else(|| match cued() {
         // A telephone number is told by its length, which the words for other numbers allow too.
-        (Some(EntityType::AccountNumber | EntityType::NumericalPii), Some(EntityType::PhoneNumber))
-            if has_cue(EntityType::PhoneNumber) =>
+        Some(EntityType::AccountNumber | EntityType::NumericalPii)
+            if by_form() == Some(EntityType::PhoneNumber) && cues.has(text, &all, EntityType::PhoneNumber) =>
         {
             Some(EntityType::PhoneNumber)
         }
-        (Some(kind), _) => Some(kind),
-        (None, form) => form,
-    };
-    if let Some(kind) = kind {
-        found.push(Finding::new(kind, with_signs(text, bytes(run))));
-        return;
-    }
-    part_by_part(text, run, cues, found);
+        cued => cued.or_else(by_form),
+    })
 }
 
 /// A cue may fit to a part of the run: "extension four two", "the code is one two three and the other …".

@@ -173,12 +173,15 @@ fn addresses(
             push(text, EntityType::LocationAddressStreet, start..end, found);
         }
         if let Some(end) = text.has_at(at, "po box").or_else(|| text.has_at(at, "p o box")) {
-            if let Some(element) = elements.iter().find(|element| element.tokens.start == end) {
+            if let Some(element) = starting(elements, end) {
                 push(text, EntityType::LocationAddress, at..element.tokens.end, found);
             }
         }
     }
 }
+
+/// The most digits of the number of a house.
+const LONGEST_HOUSE: usize = 6;
 
 /// Returns the starts of the numbers of one to six digits by their ends.
 fn number_runs(elements: &[Element]) -> HashMap<usize, usize> {
@@ -189,9 +192,12 @@ fn number_runs(elements: &[Element]) -> HashMap<usize, usize> {
         if !goes_on {
             start = at;
         }
+        if at - start > LONGEST_HOUSE {
+            continue;
+        }
         let length: usize = elements[start..=at].iter().map(|one| one.chars.len()).sum();
         let is_house = element.is_digits() || element.kind == ElementKind::Code;
-        if is_house && length <= 6 && elements[start].kind != ElementKind::Ordinal {
+        if is_house && length <= LONGEST_HOUSE && elements[start].kind != ElementKind::Ordinal {
             runs.insert(element.tokens.end, elements[start].tokens.start);
         }
     }
@@ -232,7 +238,7 @@ fn has_case_or_ordinal(text: &VoiceText, at: usize) -> bool {
 /// Adds the flat, the city, the state and the postal code behind a street.
 fn with_rest(text: &VoiceText, end: usize, elements: &[Element], places: &[(Range<usize>, EntityType)]) -> usize {
     let mut end = end;
-    let starting = |at: usize| elements.binary_search_by_key(&at, |one| one.tokens.start).ok().map(|at| &elements[at]);
+    let starting = |at| starting(elements, at);
     if UNITS.contains(&text.plain(end)) {
         let number = starting(end + 1).map(|number| number.tokens.end);
         end = number.unwrap_or(end + 2).min(text.tokens.len());
@@ -255,6 +261,12 @@ fn with_rest(text: &VoiceText, end: usize, elements: &[Element], places: &[(Rang
     zip_end(text, elements, end).unwrap_or(end)
 }
 
+/// Returns the first element that begins at this token.
+fn starting(elements: &[Element], token: usize) -> Option<&Element> {
+    let first = elements.partition_point(|one| one.tokens.start < token);
+    elements.get(first).filter(|one| one.tokens.start == token)
+}
+
 /// Returns the token behind five digits, or nine, that stand here.
 fn zip_end(text: &VoiceText, elements: &[Element], at: usize) -> Option<usize> {
     let first = elements.partition_point(|one| one.tokens.start < at);
@@ -264,7 +276,7 @@ fn zip_end(text: &VoiceText, elements: &[Element], at: usize) -> Option<usize> {
             break;
         }
         (end, length) = (element.tokens.end, length + element.chars.len());
-        let goes_on = elements.iter().skip(first).any(|next| next.tokens.start == end && next.is_digits());
+        let goes_on = starting(elements, end).is_some_and(Element::is_digits);
         if (length == 5 && !goes_on) || length == 9 {
             return Some(end.min(text.tokens.len()));
         }
