@@ -40,18 +40,52 @@ impl Element {
 }
 
 const UNITS: [&str; 20] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
 ];
-const TENS: [&str; 10] =
-    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const TENS: [&str; 10] = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const ORDINAL_UNITS: [&str; 20] = [
-    "", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
-    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
 ];
-const ORDINAL_TENS: [&str; 10] = [
-    "", "", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth", "seventieth", "eightieth", "ninetieth",
-];
+const ORDINAL_TENS: [&str; 10] =
+    ["", "", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth", "seventieth", "eightieth", "ninetieth"];
 
 fn position(words: &[&str], word: &str) -> Option<u64> {
     words.iter().position(|one| !one.is_empty() && *one == word).map(|at| at as u64)
@@ -178,9 +212,8 @@ fn below_hundred(text: &VoiceText, at: usize) -> Option<(u64, usize)> {
 /// read digit by digit.
 fn with_tail(text: &VoiceText, hundreds: u64, at: usize) -> (u64, usize) {
     let has_and = text.plain(at) == "and";
-    let tail = below_hundred(text, at + usize::from(has_and)).filter(|(tail, end)| {
-        *tail > 0 && (*tail > 9 || has_and || digit_or_oh(text.plain(*end)).is_none())
-    });
+    let tail = below_hundred(text, at + usize::from(has_and))
+        .filter(|(tail, end)| *tail > 0 && (*tail > 9 || has_and || digit_or_oh(text.plain(*end)).is_none()));
     tail.map_or((hundreds, at), |(tail, end)| (hundreds + tail, end))
 }
 
@@ -215,8 +248,9 @@ fn weak_digit(text: &VoiceText, at: usize, before: &[Element]) -> Option<Spoken>
 
 /// Capitals that are no part of a code: they say what a number is, or its unit.
 const ABBREVIATIONS: [&str; 36] = [
-    "CVV", "CVC", "CID", "SSN", "PIN", "EXP", "IBAN", "BIC", "DOB", "VIN", "MRN", "EIN", "VAT", "ICD", "CPT", "USA", "UK", "US",
-    "EU", "AM", "PM", "ZIP", "URL", "IP", "MAC", "USD", "EUR", "GBP", "ID", "NHS", "ABA", "TEL", "FAX", "AND", "OR", "NO",
+    "CVV", "CVC", "CID", "SSN", "PIN", "EXP", "IBAN", "BIC", "DOB", "VIN", "MRN", "EIN", "VAT", "ICD", "CPT", "USA",
+    "UK", "US", "EU", "AM", "PM", "ZIP", "URL", "IP", "MAC", "USD", "EUR", "GBP", "ID", "NHS", "ABA", "TEL", "FAX",
+    "AND", "OR", "NO",
 ];
 
 /// A longer word with digits is one code, whatever is in it.
@@ -237,8 +271,19 @@ fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<Element>) {
     if !core.bytes().any(|byte| byte.is_ascii_digit()) {
         return;
     }
+    // "555-0198x42" has an extension.
+    let is_number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit() || "-./()".contains(c));
+    let extended = core.split_once(['x', 'X']).filter(|(number, extension)| {
+        number.len() > 6 && is_number(number) && extension.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if let Some((number, _)) = extended {
+        push_groups(number, token.range.start, at, found);
+        push_groups(&core[number.len() + 1..], token.range.start + number.len() + 1, at, found);
+        return;
+    }
     let ordinal = ["st", "nd", "rd", "th"].iter().find_map(|ending| token.plain.strip_suffix(ending));
-    if let Some(number) = ordinal.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() < 4) {
+    if let Some(number) = ordinal.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()) && number.len() < 4)
+    {
         found.push(element(ElementKind::Ordinal, number.to_owned(), token.range.clone()));
     } else if is_grouped(core) {
         found.push(element(ElementKind::Digits, core.replace(',', ""), token.range.clone()));
@@ -246,17 +291,28 @@ fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<Element>) {
         let chars = core.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
         found.push(element(ElementKind::Code, chars, token.range.clone()));
     } else if core.chars().all(|c| c.is_ascii_digit() || "-.,/():+–".contains(c)) {
-        let mut start = token.range.start;
-        for group in core.split_inclusive(|c: char| !c.is_ascii_digit()) {
-            let digits = group.trim_end_matches(|c: char| !c.is_ascii_digit());
-            if !digits.is_empty() {
-                found.push(element(ElementKind::Digits, digits.to_owned(), start..start + digits.len()));
-            }
-            start += group.len();
-        }
+        push_groups(core, token.range.start, at, found);
     } else if core.len() <= LONGEST_CODE && core.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         let chars = core.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
         found.push(element(ElementKind::Code, chars, token.range.clone()));
+    }
+}
+
+/// Adds each group of digits of a word, which begins at this byte of the text.
+fn push_groups(core: &str, start: usize, token: usize, found: &mut Vec<Element>) {
+    let mut start = start;
+    for group in core.split_inclusive(|c: char| !c.is_ascii_digit()) {
+        let digits = group.trim_end_matches(|c: char| !c.is_ascii_digit());
+        if !digits.is_empty() {
+            found.push(Element {
+                kind: ElementKind::Digits,
+                chars: digits.to_owned(),
+                range: start..start + digits.len(),
+                tokens: token..token + 1,
+                is_spoken: false,
+            });
+        }
+        start += group.len();
     }
 }
 
@@ -272,14 +328,16 @@ fn is_grouped(core: &str) -> bool {
 fn letters_kind(text: &VoiceText, token: &Token, core: &str) -> Option<ElementKind> {
     let is_letter = |part: &str| part.len() == 1 && part.bytes().all(|byte| byte.is_ascii_alphabetic());
     let is_spelled = core.split(['-', '.']).all(is_letter);
-    let is_capitals =
-        text.is_cased && core.len() <= 4 && core.bytes().all(|byte| byte.is_ascii_uppercase()) && !ABBREVIATIONS.contains(&core);
-    ((is_spelled && core.len() <= LONGEST_CODE) || (is_capitals && token.range.len() > 1)).then_some(ElementKind::Letters)
+    let is_capitals = text.is_cased
+        && core.len() <= 4
+        && core.bytes().all(|byte| byte.is_ascii_uppercase())
+        && !ABBREVIATIONS.contains(&core);
+    ((is_spelled && core.len() <= LONGEST_CODE) || (is_capitals && token.range.len() > 1))
+        .then_some(ElementKind::Letters)
 }
 
 /// Words between the parts of a number that do not end it.
-const FILLERS: [&str; 12] =
-    ["uh", "um", "er", "ah", "hmm", "dash", "hyphen", "space", "okay", "ok", "then", "and"];
+const FILLERS: [&str; 12] = ["uh", "um", "er", "ah", "hmm", "dash", "hyphen", "space", "okay", "ok", "then", "and"];
 
 /// Returns the runs of elements that belong together: only separators and fillers are between them.
 pub(super) fn runs(text: &VoiceText, elements: &[Element]) -> Vec<Range<usize>> {
@@ -314,7 +372,7 @@ fn is_joined(text: &VoiceText, one: &Element, next: &Element) -> bool {
     }
     let is_short = |element: &Element| !element.is_spoken && element.chars.len() < 3;
     let ends = gap.contains(". ") && (is_short(one) || is_short(next));
-    !ends && gap.chars().all(|c| c.is_whitespace() || "-–.,/()+'".contains(c))
+    !ends && gap.chars().all(|c| c.is_whitespace() || "-–.,/()+'x".contains(c))
 }
 
 #[cfg(test)]

@@ -54,13 +54,17 @@ impl RedactionPlan {
         if !self.not_sought.is_empty() {
             lacks.push(format!("this build of the service does not look for {}", join(&self.not_sought)));
         }
-        let shown = |code: &'l str| if code.is_empty() { "an unknown language".to_owned() } else { format!("`{code}`") };
+        let shown =
+            |code: &'l str| if code.is_empty() { "an unknown language".to_owned() } else { format!("`{code}`") };
         let others: Vec<String> = languages.into_iter().filter(|code| *code != "en").map(shown).collect();
         if !others.is_empty() {
             let others = others.join(", ");
-            lacks.push(format!("in {others} it finds only what is written in digits or with signs: its words are English"));
+            lacks.push(format!(
+                "in {others} it finds only what is written in digits or with signs: its words are English"
+            ));
         }
-        (!lacks.is_empty()).then(|| format!("{}; what is not found is not redacted: check the text yourself", lacks.join("; ")))
+        (!lacks.is_empty())
+            .then(|| format!("{}; what is not found is not redacted: check the text yourself", lacks.join("; ")))
     }
 }
 

@@ -140,8 +140,7 @@ fn core(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// Words whose `'s` is a verb.
-const CONTRACTED: [&str; 11] =
-    ["he", "she", "it", "that", "what", "who", "there", "here", "where", "how", "let"];
+const CONTRACTED: [&str; 11] = ["he", "she", "it", "that", "what", "who", "there", "here", "where", "how", "let"];
 
 fn plain(text: &str, range: Range<usize>) -> (Range<usize>, String) {
     let lower = text[range.clone()].to_lowercase().replace('’', "'");
@@ -172,8 +171,9 @@ fn split_voices(utterances: &[Utterance]) -> Vec<VoiceText> {
     let mut open: BTreeMap<(u32, Option<u32>), (VoiceText, f64)> = BTreeMap::new();
     let mut ended = Vec::new();
     for (number, utterance) in utterances.iter().enumerate() {
-        
-        let (text, end) = open.entry((utterance.channel, utterance.speaker)).or_insert_with(|| (VoiceText::default(), utterance.start));
+        let (text, end) = open
+            .entry((utterance.channel, utterance.speaker))
+            .or_insert_with(|| (VoiceText::default(), utterance.start));
         let is_long = text.text.len() > MOST_BYTES;
         if utterance.start - *end > LONGEST_PAUSE || is_long {
             ended.push(std::mem::take(text));

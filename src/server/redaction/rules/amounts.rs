@@ -11,8 +11,10 @@ use std::sync::LazyLock;
 
 static MONEY: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(r"(?i)(?:US|C|A|NZ|HK)?[$€£¥₹]\s?\d[\d,.]*(?:\s?(?:k|m|bn|thousand|million|billion)\b)?|\b\d[\d,.]*\s?[€£]")
-        .expect("a pattern")
+    Regex::new(
+        r"(?i)(?:US|C|A|NZ|HK)?[$€£¥₹]\s?\d[\d,.]*(?:\s?(?:k|m|bn|thousand|million|billion)\b)?|\b\d[\d,.]*\s?[€£]",
+    )
+    .expect("a pattern")
 });
 
 static COORDINATES: LazyLock<Regex> = LazyLock::new(|| {
@@ -23,7 +25,8 @@ static COORDINATES: LazyLock<Regex> = LazyLock::new(|| {
 
 static AGE: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(r"(?i)\b\d{1,3}\s?(?:-\s?|\s)?(?:years?|months?|weeks?|days?|yrs?)(?:\s?-\s?|\s)old\b").expect("a pattern")
+    Regex::new(r"(?i)\b\d{1,3}\s?(?:-\s?|\s)?(?:years?|months?|weeks?|days?|yrs?)(?:\s?-\s?|\s)old\b")
+        .expect("a pattern")
 });
 
 const CURRENCIES: &str = "dollar dollars buck bucks cent cents euro euros pound pounds quid pence penny pennies rupee rupees yen \
@@ -38,7 +41,8 @@ fn is_one_of(list: &str, word: &str) -> bool {
 
 /// Finds numbers with their units.
 pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
-    let written = [(EntityType::Money, &MONEY), (EntityType::LocationCoordinate, &COORDINATES), (EntityType::Age, &AGE)];
+    let written =
+        [(EntityType::Money, &MONEY), (EntityType::LocationCoordinate, &COORDINATES), (EntityType::Age, &AGE)];
     for (kind, regex) in written {
         found.extend(regex.find_iter(&text.text).map(|one| Finding::new(kind, without_end(&text.text, one.range()))));
     }
@@ -90,16 +94,18 @@ fn age(text: &VoiceText, element: &Element, found: &mut Vec<Finding>) {
     let Range { start, end } = element.tokens;
     let before = |back: usize| if start >= back { text.plain(start - back) } else { "" };
     let unit = text.plain(end);
-    let is_old = ["year old", "years old", "month old", "months old", "years of age", "year-old", "yo", "y o", "year olds"]
-        .iter()
-        .any(|phrase| text.has_at(end, phrase).is_some());
+    let is_old =
+        ["year old", "years old", "month old", "months old", "years of age", "year-old", "yo", "y o", "year olds"]
+            .iter()
+            .any(|phrase| text.has_at(end, phrase).is_some());
     let is_aged = matches!(before(1), "aged" | "age" | "ages" | "turned" | "turning")
         || (before(2) == "age" && matches!(before(1), "of" | "is" | "was" | "to"))
         || (before(2) == "turn" && before(1) == "on")
         || (before(1) == "turn" && number >= 10);
     let is_person = matches!(before(1), "i'm" | "he's" | "she's")
         || (matches!(before(1), "am" | "is" | "was") && matches!(before(2), "i" | "he" | "she"));
-    let ends = !text.is_open_after(end - 1) || matches!(unit, "and" | "but" | "now" | "years" | "so" | "or" | "already");
+    let ends =
+        !text.is_open_after(end - 1) || matches!(unit, "and" | "but" | "now" | "years" | "so" | "or" | "already");
     let is_year = matches!(unit, "years") && !matches!(text.plain(end + 1), "old" | "and" | "but" | "now" | "");
     if is_old || (is_aged && number > 0) || (is_person && (5..=110).contains(&number) && ends && !is_year) {
         found.push(Finding::of_tokens(EntityType::Age, text, start..end));
@@ -109,12 +115,15 @@ fn age(text: &VoiceText, element: &Element, found: &mut Vec<Finding>) {
 fn dose_in_one_word(text: &VoiceText, found: &mut Vec<Finding>) {
     for (at, token) in text.tokens.iter().enumerate() {
         let number = ["mg", "mcg", "ml"].iter().find_map(|unit| token.plain.strip_suffix(unit));
-        let is_dose = number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_dose =
+            number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
         if is_dose {
             found.push(Finding::of_tokens(EntityType::Dose, text, at..at + 1));
         }
-        let is_of_person = at > 1 && matches!(text.plain(at - 1), "my" | "his" | "her" | "their" | "your" | "mid" | "early" | "late");
-        let decades = ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties", "teens"];
+        let is_of_person =
+            at > 1 && matches!(text.plain(at - 1), "my" | "his" | "her" | "their" | "your" | "mid" | "early" | "late");
+        let decades =
+            ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties", "teens"];
         if is_of_person && decades.contains(&token.plain.as_str()) {
             found.push(Finding::of_tokens(EntityType::Age, text, at..at + 1));
         }

@@ -11,7 +11,18 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 const SHORT_MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sept", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -103,7 +114,10 @@ fn written_dates(text: &VoiceText) -> Vec<(Range<usize>, EntityType)> {
         let first = text.token_at(range.start);
         first..text.token_at(range.end - 1).max(first) + 1
     };
-    dates.map(|one| (tokens(one.range()), EntityType::Date)).filter(|(tokens, _)| tokens.end <= text.tokens.len()).collect()
+    dates
+        .map(|one| (tokens(one.range()), EntityType::Date))
+        .filter(|(tokens, _)| tokens.end <= text.tokens.len())
+        .collect()
 }
 
 fn is_date(text: &str) -> bool {
@@ -151,7 +165,9 @@ fn date_at(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<(Range<
 fn day_and_month(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<usize> {
     if month(text, at) {
         let of_day = at + 1 + usize::from(text.plain(at + 1) == "the");
-        return numbers.day(of_day).filter(|_| numbers.year(of_day).is_none_or(|(end, _)| numbers.day(of_day) == Some(end)));
+        return numbers
+            .day(of_day)
+            .filter(|_| numbers.year(of_day).is_none_or(|(end, _)| numbers.day(of_day) == Some(end)));
     }
     let end = numbers.day(at)?;
     let of = end + usize::from(text.plain(end) == "of");
@@ -179,8 +195,21 @@ fn lone_month(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<usiz
     let is_certain = match token.plain.as_str() {
         "may" | "march" | "mar" | "dec" | "jan" | "sep" | "oct" | "jun" | "august" => {
             let is_written = text.is_cased && token.is_capital && !token.begins_sentence;
-            let follows =
-                matches!(before, "in" | "since" | "until" | "till" | "by" | "of" | "last" | "next" | "this" | "early" | "late" | "mid" | "through");
+            let follows = matches!(
+                before,
+                "in" | "since"
+                    | "until"
+                    | "till"
+                    | "by"
+                    | "of"
+                    | "last"
+                    | "next"
+                    | "this"
+                    | "early"
+                    | "late"
+                    | "mid"
+                    | "through"
+            );
             end > at + 1 || is_written || follows
         }
         _ => true,
@@ -195,7 +224,8 @@ const DECADES: [&str; 9] =
 fn decade(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<(Range<usize>, EntityType)> {
     let word = text.plain(at);
     let digits = word.strip_suffix('s').map(|digits| digits.trim_end_matches('\''));
-    let is_written = digits.is_some_and(|digits| digits.len() == 4 && digits.ends_with('0') && digits.parse::<u16>().is_ok());
+    let is_written =
+        digits.is_some_and(|digits| digits.len() == 4 && digits.ends_with('0') && digits.parse::<u16>().is_ok());
     if is_written {
         return Some((at..at + 1, EntityType::DateInterval));
     }
@@ -245,9 +275,7 @@ fn cued(text: &VoiceText, cues: &Cues<'_>, tokens: &Range<usize>, last: usize) -
     let is_date = |kind: &EntityType| matches!(kind, EntityType::Dob | EntityType::CreditCardExpiration);
     match cues.before(tokens.start) {
         Some((rule, end)) => (end >= last).then_some(rule.kind).filter(is_date),
-        None if last + 20 < tokens.start || last == 0 => {
-            cues.near(text, tokens).map(|rule| rule.kind).find(is_date)
-        }
+        None if last + 20 < tokens.start || last == 0 => cues.near(text, tokens).map(|rule| rule.kind).find(is_date),
         None => None,
     }
 }

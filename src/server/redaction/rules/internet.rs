@@ -63,7 +63,8 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
 const ENDINGS: &str = "com org net edu gov mil info biz io co ai app dev me tv us uk ca de fr es it nl eu ch at au nz in jp \
     cn br mx ru pl se no dk fi ie be pt xyz online shop site";
 
-const FILE_ENDINGS: &str = "pdf doc docx xls xlsx ppt pptx txt csv jpg jpeg png gif mp3 mp4 wav mov zip exe html json xml md";
+const FILE_ENDINGS: &str =
+    "pdf doc docx xls xlsx ppt pptx txt csv jpg jpeg png gif mp3 mp4 wav mov zip exe html json xml md";
 
 fn is_one_of(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|one| one == word)
@@ -166,7 +167,22 @@ fn is_sentence_end(text: &VoiceText, token: usize) -> bool {
 
 /// Words that stand before "at" without being a mailbox: "look at example dot com".
 fn is_common_local(text: &VoiceText, token: usize) -> bool {
-    matches!(text.plain(token), "look" | "looking" | "us" | "is" | "are" | "find" | "it" | "page" | "site" | "website" | "online" | "visit" | "shop")
+    matches!(
+        text.plain(token),
+        "look"
+            | "looking"
+            | "us"
+            | "is"
+            | "are"
+            | "find"
+            | "it"
+            | "page"
+            | "site"
+            | "website"
+            | "online"
+            | "visit"
+            | "shop"
+    )
 }
 
 /// Returns where the words begin that joints, numbers and single letters connect with the token before `end`.
@@ -175,12 +191,16 @@ fn local_part(text: &VoiceText, end: usize, is_number: &[bool]) -> usize {
     let least = end.saturating_sub(LONGEST);
     while start > least {
         let (this, before) = (text.plain(start), text.plain(start - 1));
-        let is_part = |token: usize, word: &str| is_number[token] || (is_letter_or_digit(word) && word != "a" && word != "i");
+        let is_part =
+            |token: usize, word: &str| is_number[token] || (is_letter_or_digit(word) && word != "a" && word != "i");
         let joins = is_joint(before)
             || (is_joint(this) && before != "at" && !is_common(before))
             || is_part(start, this) && (is_part(start - 1, before) || (is_number[start] && !is_common(before)))
             || is_part(start - 1, before) && is_letter_or_digit(before)
-            || (start > 1 && is_letter_or_digit(this) && is_letter_or_digit(before) && is_letter_or_digit(text.plain(start - 2)));
+            || (start > 1
+                && is_letter_or_digit(this)
+                && is_letter_or_digit(before)
+                && is_letter_or_digit(text.plain(start - 2)));
         if !joins {
             break;
         }
@@ -197,7 +217,9 @@ fn email_start(text: &VoiceText, at: usize, is_number: &[bool]) -> usize {
     let cue = (least..at).rev().find(|token| is_cue(text.plain(*token)));
     match cue {
         Some(cue) => {
-            let lead = |word: &str| matches!(word, "is" | "it" | "address" | "me" | "to" | "at" | "would" | "be" | "and" | "on");
+            let lead = |word: &str| {
+                matches!(word, "is" | "it" | "address" | "me" | "to" | "at" | "would" | "be" | "and" | "on")
+            };
             let mut first = cue + 1;
             while first < start && lead(text.plain(first)) {
                 first += 1;
@@ -242,11 +264,20 @@ pub(in super::super) fn find_spoken_ip(text: &VoiceText, elements: &[Element], f
 }
 
 const USER_CUES: [&str; 12] = [
-    "username", "user name", "user id", "user i d", "login name", "login id", "screen name", "handle", "login", "log in as",
-    "gamertag", "logged in as",
+    "username",
+    "user name",
+    "user id",
+    "user i d",
+    "login name",
+    "login id",
+    "screen name",
+    "handle",
+    "login",
+    "log in as",
+    "gamertag",
+    "logged in as",
 ];
-const PASSWORD_CUES: [&str; 7] =
-    ["password", "pass word", "passphrase", "pass phrase", "passcode", "passwort", "pin"];
+const PASSWORD_CUES: [&str; 7] = ["password", "pass word", "passphrase", "pass phrase", "passcode", "passwort", "pin"];
 
 /// Finds what follows "the username is" and "the password is".
 pub(in super::super) fn find_credentials(text: &VoiceText, elements: &[Element], found: &mut Vec<Finding>) {
@@ -263,7 +294,8 @@ pub(in super::super) fn find_credentials(text: &VoiceText, elements: &[Element],
 
 fn credential(text: &VoiceText, cue_end: usize, is_number: &[bool]) -> Option<Range<usize>> {
     let mut start = cue_end;
-    let lead = |word: &str| matches!(word, "is" | "was" | "number" | "code" | "are" | "it's" | "will" | "be" | "equals");
+    let lead =
+        |word: &str| matches!(word, "is" | "was" | "number" | "code" | "are" | "it's" | "will" | "be" | "equals");
     while start < cue_end + 3 && lead(text.plain(start)) {
         start += 1;
     }
@@ -280,9 +312,27 @@ fn credential(text: &VoiceText, cue_end: usize, is_number: &[bool]) -> Option<Ra
         let word = text.plain(token);
         is_number.get(token) == Some(&true)
             || (is_letter_or_digit(word) && word != "a" && word != "i")
-            || matches!(word, "underscore" | "dash" | "hyphen" | "dot" | "exclamation" | "hash" | "hashtag" | "capital" | "uppercase" | "lowercase" | "dollar" | "sign" | "asterisk" | "star")
+            || matches!(
+                word,
+                "underscore"
+                    | "dash"
+                    | "hyphen"
+                    | "dot"
+                    | "exclamation"
+                    | "hash"
+                    | "hashtag"
+                    | "capital"
+                    | "uppercase"
+                    | "lowercase"
+                    | "dollar"
+                    | "sign"
+                    | "asterisk"
+                    | "star"
+            )
     };
-    let capital = |token: usize| matches!(text.plain(token), "capital" | "uppercase" | "lowercase" | "dot" | "underscore" | "dash");
+    let capital = |token: usize| {
+        matches!(text.plain(token), "capital" | "uppercase" | "lowercase" | "dot" | "underscore" | "dash")
+    };
     // Read aloud, it may be some words.
     let is_more = |token: usize| !text.is_cased && token < start + 3 && !is_common(text.plain(token));
     while end < start + LONGEST

@@ -37,9 +37,11 @@ const RELIGIONS: &str = "christian christians christianity catholic catholics ca
 
 const SIGNS: &str = "aries taurus gemini leo virgo libra scorpio sagittarius capricorn aquarius pisces";
 
-const MARITAL: &str = "married unmarried divorced widowed widow widower fiance fiancee bachelor divorcee remarried newlywed newlyweds";
+const MARITAL: &str =
+    "married unmarried divorced widowed widow widower fiance fiancee bachelor divorcee remarried newlywed newlyweds";
 
-const GENDERS: &str = "male female transgender trans nonbinary non-binary cisgender intersex genderqueer genderfluid agender";
+const GENDERS: &str =
+    "male female transgender trans nonbinary non-binary cisgender intersex genderqueer genderfluid agender";
 
 const SEXUALITIES: &str = "gay lesbian lesbians bisexual homosexual heterosexual asexual pansexual queer";
 
@@ -90,7 +92,18 @@ fn is_meant(text: &VoiceText, at: usize, kind: EntityType) -> bool {
     let speaks = |back| {
         matches!(
             before(text, at, back),
-            "speak" | "speaks" | "speaking" | "spoke" | "spoken" | "in" | "learn" | "learning" | "fluent" | "language" | "translate" | "translated"
+            "speak"
+                | "speaks"
+                | "speaking"
+                | "spoke"
+                | "spoken"
+                | "in"
+                | "learn"
+                | "learning"
+                | "fluent"
+                | "language"
+                | "translate"
+                | "translated"
         )
     };
     let is_language = speaks(1) || speaks(2) || text.plain(at + 1) == "language" || text.plain(at + 1) == "speaker";
@@ -119,7 +132,9 @@ fn phrases(text: &VoiceText, at: usize, cues: &Cues<'_>, found: &mut Vec<Finding
         "straight" if before(text, at, 1) == "i'm" => push(EntityType::Sexuality, at + 1),
         _ => {}
     }
-    for party in ["labour party", "labor party", "conservative party", "green party", "liberal democrat", "liberal democrats"] {
+    for party in
+        ["labour party", "labor party", "conservative party", "green party", "liberal democrat", "liberal democrats"]
+    {
         if let Some(end) = text.has_at(at, party) {
             push(EntityType::PoliticalAffiliation, end);
         }

@@ -15,24 +15,82 @@ const TITLES: [&str; 13] =
 
 /// Titles that are other words too: a known name must follow.
 const WEAK_TITLES: [&str; 26] = [
-    "sir", "lady", "lord", "judge", "officer", "captain", "sergeant", "lieutenant", "colonel", "general", "major", "nurse",
-    "father", "sister", "brother", "aunt", "uncle", "president", "senator", "governor", "detective", "agent", "coach",
-    "reverend", "rabbi", "saint",
+    "sir",
+    "lady",
+    "lord",
+    "judge",
+    "officer",
+    "captain",
+    "sergeant",
+    "lieutenant",
+    "colonel",
+    "general",
+    "major",
+    "nurse",
+    "father",
+    "sister",
+    "brother",
+    "aunt",
+    "uncle",
+    "president",
+    "senator",
+    "governor",
+    "detective",
+    "agent",
+    "coach",
+    "reverend",
+    "rabbi",
+    "saint",
 ];
 
 const MEDICAL: [&str; 3] = ["dr", "doctor", "nurse"];
 
 /// After these words stands a name.
 const STRONG_CUES: [&str; 16] = [
-    "my name is", "my name's", "his name is", "her name is", "whose name is", "first name is", "last name is",
-    "surname is", "the name's", "first name", "last name", "surname", "family name", "maiden name is", "middle name is",
+    "my name is",
+    "my name's",
+    "his name is",
+    "her name is",
+    "whose name is",
+    "first name is",
+    "last name is",
+    "surname is",
+    "the name's",
+    "first name",
+    "last name",
+    "surname",
+    "family name",
+    "maiden name is",
+    "middle name is",
     "given name is",
 ];
 
 /// After these words may stand a name.
 const WEAK_CUES: [&str; 24] = [
-    "this is", "i am", "i'm", "call me", "speak to", "speak with", "speaking with", "spoke to", "spoke with", "talk to",
-    "talked to", "talk with", "ask for", "name is", "name was", "named", "called", "regards", "sincerely", "hello", "hi", "dear", "thanks", "thank you",
+    "this is",
+    "i am",
+    "i'm",
+    "call me",
+    "speak to",
+    "speak with",
+    "speaking with",
+    "spoke to",
+    "spoke with",
+    "talk to",
+    "talked to",
+    "talk with",
+    "ask for",
+    "name is",
+    "name was",
+    "named",
+    "called",
+    "regards",
+    "sincerely",
+    "hello",
+    "hi",
+    "dear",
+    "thanks",
+    "thank you",
 ];
 
 /// Parts of family names in small letters.
@@ -94,7 +152,10 @@ fn after_title(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)
     let start = at + 1;
     let is_name = match is_strong {
         // "doctor appointment", "miss you": what is no name has no capital, and no list has it.
-        true => is_possible(text, start) && (text.is_cased || !matches!(word, "miss" | "doctor" | "sr") || is_listed(text, start)),
+        true => {
+            is_possible(text, start)
+                && (text.is_cased || !matches!(word, "miss" | "doctor" | "sr") || is_listed(text, start))
+        }
         false => is_possible(text, start) && evidence(text, start) == NameEvidence::Name,
     };
     if !is_name || (start > 1 && text.tokens[start].begins_sentence && word.len() > 3) {
@@ -127,18 +188,20 @@ fn is_listed(text: &VoiceText, at: usize) -> bool {
 
 fn after_cue(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)> {
     let longest = |cues: &[&str]| cues.iter().filter_map(|cue| text.has_at(at, cue)).max();
-    if let Some(start) = longest(&STRONG_CUES) {
+    let is_form = text.plain(at) == "name" && text.text[text.tokens[at].range.end..].starts_with(':');
+    if let Some(start) = longest(&STRONG_CUES).or(is_form.then_some(at + 1)) {
         let start = start + usize::from(matches!(text.plain(start), "is" | "it's"));
         if let Some(end) = letters(text, start) {
             return Some((start..end, EntityType::Name));
         }
-        let is_cue_alone = text.plain(start - 1).ends_with("name");
+        let is_cue_alone = !is_form && text.plain(start - 1).ends_with("name");
         if is_possible(text, start) && (!is_cue_alone || is_listed(text, start)) {
             return Some((start..free_name(text, start), EntityType::Name));
         }
     }
     let start = longest(&WEAK_CUES)?;
-    let has_capital = text.is_cased && text.tokens.get(start).is_some_and(|token| token.is_capital && !token.begins_sentence);
+    let has_capital =
+        text.is_cased && text.tokens.get(start).is_some_and(|token| token.is_capital && !token.begins_sentence);
     let is_greeting = text.plain(at).starts_with('h') || matches!(text.plain(at), "dear" | "thanks" | "regards");
     let is_name = is_possible(text, start)
         && (given(text.plain(start)) == NameEvidence::Name
@@ -164,7 +227,8 @@ fn extended(text: &VoiceText, start: usize) -> usize {
     while end < start + LONGEST && end < text.tokens.len() && text.is_open_after_name(end - 1) {
         let word = text.plain(end);
         let goes_on = is_possible(text, end + 1) && text.is_open_after_name(end);
-        let is_particle = PARTICLES.contains(&word) && goes_on && (text.is_cased || evidence(text, end + 1) == NameEvidence::Name);
+        let is_particle =
+            PARTICLES.contains(&word) && goes_on && (text.is_cased || evidence(text, end + 1) == NameEvidence::Name);
         let is_initial =
             word.len() == 1 && goes_on && word != "a" && word != "i" && (text.is_cased || is_listed(text, end + 1));
         let is_suffix = matches!(word, "jr" | "junior" | "iii");
@@ -212,15 +276,29 @@ fn listed(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)> {
 
 /// Words that are more often names than anything else where something follows that only a person has or does.
 const OFTEN_NAMES: [&str; 42] = [
-    "mark", "frank", "bill", "ray", "dean", "joy", "grace", "rose", "ruby", "hazel", "amber", "dawn", "crystal", "daisy", "lily",
-    "violet", "ivy", "faith", "jay", "chuck", "rob", "gene", "earl", "don", "lance", "wade", "clay", "mason", "hunter", "holly",
-    "iris", "penny", "ginger", "robin", "drew", "pat", "jade", "eve", "kit", "heath", "will", "carol",
+    "mark", "frank", "bill", "ray", "dean", "joy", "grace", "rose", "ruby", "hazel", "amber", "dawn", "crystal",
+    "daisy", "lily", "violet", "ivy", "faith", "jay", "chuck", "rob", "gene", "earl", "don", "lance", "wade", "clay",
+    "mason", "hunter", "holly", "iris", "penny", "ginger", "robin", "drew", "pat", "jade", "eve", "kit", "heath",
+    "will", "carol",
 ];
 
 fn acts(text: &VoiceText, at: usize) -> bool {
     matches!(
         text.plain(at),
-        "said" | "says" | "told" | "asked" | "called" | "thinks" | "wanted" | "wants" | "lives" | "works" | "went" | "came" | "sent" | "left"
+        "said"
+            | "says"
+            | "told"
+            | "asked"
+            | "called"
+            | "thinks"
+            | "wanted"
+            | "wants"
+            | "lives"
+            | "works"
+            | "went"
+            | "came"
+            | "sent"
+            | "left"
     )
 }
 

@@ -195,7 +195,12 @@ fn trimmed(run: &[Element]) -> &[Element] {
     let is_word = |one: &Element| one.kind == ElementKind::Letters && matches!(one.chars.as_str(), "A" | "I");
     let (mut start, mut end) = (0, run.len());
     let is_alone = |at: usize| run.get(at).is_none_or(|one| one.is_digits());
-    while start < end && is_word(&run[start]) && is_alone(start + 1) && end - start > 1 && run[start + 1].chars.len() > 3 {
+    while start < end
+        && is_word(&run[start])
+        && is_alone(start + 1)
+        && end - start > 1
+        && run[start + 1].chars.len() > 3
+    {
         start += 1;
     }
     while start < end && is_word(&run[end - 1]) && run.get(end.wrapping_sub(2)).is_some_and(Element::is_digits) {
@@ -292,7 +297,9 @@ mod tests {
     fn checksums_tell_numbers_apart() {
         assert!(is_card("4111111111111111") && is_card("378282246310005") && is_card("6011111111111117"));
         assert!(!is_card("4111111111111112") && !is_card("1111111111111117"));
-        assert!(is_routing("021000021") && is_routing("122105155") && !is_routing("021000022") && !is_routing("991000021"));
+        assert!(
+            is_routing("021000021") && is_routing("122105155") && !is_routing("021000022") && !is_routing("991000021")
+        );
         assert!(is_vin("1M8GDM9AXKP042788") && is_vin("11111111111111111") && !is_vin("1M8GDM9A1KP042788"));
         assert_eq!(known_form("GB82WEST12345698765432"), Some(EntityType::BankAccount));
         assert_eq!(known_form("GB82WEST12345698765433"), None);

@@ -121,8 +121,18 @@ fn is_short_state(text: &VoiceText, at: usize, core: &str) -> bool {
 }
 
 const LIVED: [&str; 12] = [
-    "live in", "lives in", "lived in", "living in", "moved to", "born in", "city of", "town of", "village of", "based in",
-    "grew up in", "located in",
+    "live in",
+    "lives in",
+    "lived in",
+    "living in",
+    "moved to",
+    "born in",
+    "city of",
+    "town of",
+    "village of",
+    "based in",
+    "grew up in",
+    "located in",
 ];
 
 /// Finds a city that no list has: "she lives in Nowhereville", in text with capitals; or "the town of nowhereville".
@@ -148,12 +158,7 @@ fn lived_in(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)> {
 /// The most words of the name of a street.
 const LONGEST_NAME: usize = 4;
 
-fn addresses(
-    text: &VoiceText,
-    elements: &[Element],
-    places: &[(Range<usize>, EntityType)],
-    found: &mut Vec<Finding>,
-) {
+fn addresses(text: &VoiceText, elements: &[Element], places: &[(Range<usize>, EntityType)], found: &mut Vec<Finding>) {
     let numbers: HashMap<usize, usize> = number_runs(elements);
     for (end, start) in &numbers {
         if let Some(street_end) = street(text, *end, true).filter(|_| text.is_open_after(*end - 1)) {
@@ -163,7 +168,10 @@ fn addresses(
         }
     }
     for at in 0..text.tokens.len() {
-        let is_placed = matches!(text.plain(at), "on" | "at" | "in" | "along" | "down" | "off" | "near" | "from" | "to" | "of" | "and");
+        let is_placed = matches!(
+            text.plain(at),
+            "on" | "at" | "in" | "along" | "down" | "off" | "near" | "from" | "to" | "of" | "and"
+        );
         let begins = text.is_cased && text.tokens[at].is_capital && !text.tokens[at].begins_sentence;
         let start = if begins { at } else { at + 1 };
         if !(begins || (is_placed && !text.is_cased)) {
@@ -206,8 +214,11 @@ fn number_runs(elements: &[Element]) -> HashMap<usize, usize> {
 
 /// Returns the token behind the name and the ending of a street.
 fn street(text: &VoiceText, start: usize, has_number: bool) -> Option<usize> {
-    let is_direction = |word: &str| matches!(word, "north" | "south" | "east" | "west" | "n" | "s" | "e" | "w" | "ne" | "nw" | "se" | "sw");
-    let ordinals = |word: &str| word.ends_with("th") || word.ends_with("rd") || word.ends_with("nd") || word.ends_with("st");
+    let is_direction = |word: &str| {
+        matches!(word, "north" | "south" | "east" | "west" | "n" | "s" | "e" | "w" | "ne" | "nw" | "se" | "sw")
+    };
+    let ordinals =
+        |word: &str| word.ends_with("th") || word.ends_with("rd") || word.ends_with("nd") || word.ends_with("st");
     for at in start..start + LONGEST_NAME + 1 {
         let word = text.plain(at);
         let is_street = is_one_of(STREETS, word) || (has_number && is_one_of(MORE_STREETS, word));
@@ -248,12 +259,14 @@ fn with_rest(text: &VoiceText, end: usize, elements: &[Element], places: &[(Rang
     }
     let from = places.partition_point(|(tokens, _)| tokens.start < end);
     let is_near = |tokens: &Range<usize>| tokens.start <= end + 3;
-    let state = places[from..].iter().take(3).find(|(tokens, kind)| *kind == EntityType::LocationState && is_near(tokens));
+    let state =
+        places[from..].iter().take(3).find(|(tokens, kind)| *kind == EntityType::LocationState && is_near(tokens));
     let city = places[from..].iter().take(2).find(|(tokens, kind)| {
         *kind == EntityType::LocationCity && tokens.start <= end + usize::from(text.plain(end) == "in")
     });
     if let Some((tokens, _)) = state.or(city) {
-        let is_clean = (end..tokens.start).all(|at| !is_common(text.plain(at)) || text.plain(at) == "in" || text.plain(at) == "new");
+        let is_clean = (end..tokens.start)
+            .all(|at| !is_common(text.plain(at)) || text.plain(at) == "in" || text.plain(at) == "new");
         if is_clean {
             end = tokens.end;
         }
