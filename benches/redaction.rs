@@ -28,8 +28,10 @@ fn main() -> Result<()> {
     for source in ["presidio", "own"] {
         let sentences: Vec<&Sentence> = all.iter().filter(|(from, _)| from == source).map(|(_, one)| one).collect();
         println!("\nSynthetic sentences, templates: {source}\n");
-        println!("| entity type | written | hidden | found | precision | spoken | hidden | found | precision |");
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!(
+            "| entity type | written | hidden | found | right | other | wrong | spoken | hidden | found | right | other | wrong |"
+        );
+        println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
         print_rows(&sentences);
     }
     false_alarms(root)?;
@@ -103,8 +105,12 @@ struct Score {
     values: usize,
     hidden: usize,
     found: usize,
-    groups: usize,
+    /// Groups of words that are hidden if this kind alone is requested: in a value of this kind,
     right: usize,
+    /// in a value of another kind,
+    other: usize,
+    /// and in none.
+    wrong: usize,
 }
 
 impl Score {
@@ -113,8 +119,9 @@ impl Score {
             0 => "–".to_owned(),
             _ => format!("{:.0} %", 100.0 * part as f64 / all as f64),
         };
-        let Self { values, hidden, found, groups, right } = self;
-        format!("{values} | {} | {} | {} of {groups}", share(*hidden, *values), share(*found, *values), right)
+        let Self { values, hidden, found, right, other, wrong } = self;
+        let (hidden, found) = (share(*hidden, *values), share(*found, *values));
+        format!("{values} | {hidden} | {found} | {right} | {other} | {wrong}")
     }
 }
 
@@ -138,17 +145,21 @@ fn print_rows(sentences: &[&Sentence]) {
                 score.found += usize::from(is_covered(&sentence.text, range, &alone));
             }
             for group in groups(&sentence.text, &alone) {
-                score.groups += 1;
-                let fits = |(label, range): &(String, Range<usize>)| {
-                    range.start < group.end && group.start < range.end && family(label) == family(kind.name())
-                        || (*kind == EntityType::NumericalPii && range.start < group.end && group.start < range.end)
+                let overlaps = |range: &Range<usize>| range.start < group.end && group.start < range.end;
+                let mut labels =
+                    sentence.labels.iter().filter(|(_, range)| overlaps(range)).map(|(label, _)| label.as_str());
+                let fits = |label| family(label) == family(kind.name()) || *kind == EntityType::NumericalPii;
+                let count = match (labels.clone().any(fits), labels.next().is_some()) {
+                    (true, _) => &mut score.right,
+                    (false, true) => &mut score.other,
+                    (false, false) => &mut score.wrong,
                 };
-                score.right += usize::from(sentence.labels.iter().any(fits));
+                *count += 1;
             }
         }
     }
     for (kind, [written, spoken]) in &scores {
-        if written.values + spoken.values + written.groups + spoken.groups > 0 {
+        if [written, spoken].iter().any(|one| one.values + one.right + one.other + one.wrong > 0) {
             println!("| {kind} | {} | {} |", written.cells(), spoken.cells());
         }
     }
@@ -161,9 +172,10 @@ fn print_rows(sentences: &[&Sentence]) {
     }
 }
 
-/// Whether every letter and digit of a value is hidden.
+/// Whether every letter and digit of a value is hidden; "the" of "the fourth of July" says nothing.
 fn is_covered(text: &str, range: &Range<usize>, hidden: &[bool]) -> bool {
-    let value = text.chars().enumerate().skip(range.start).take(range.len());
+    let article = if text.chars().skip(range.start).take(4).eq("the ".chars()) { 4 } else { 0 };
+    let value = text.chars().enumerate().skip(range.start + article).take(range.len() - article);
     value.filter(|(_, c)| c.is_alphanumeric()).all(|(at, _)| hidden[at])
 }
 

@@ -47,6 +47,8 @@ fn spoken_information_is_found() {
         ("the server is ten dot zero dot zero dot one", "the server is [IP_ADDRESS_1]"),
         ("open the file called budget dot x l s x please", "open the file called [FILENAME_1] please"),
         ("i was born on the fourth of july nineteen seventy six", "i was born on the [DOB_1]"),
+        ("she was born november twenty nineteen fifty two", "she was born [DOB_1]"),
+        ("it was november twenty nineteen", "it was [DATE_1]"),
         ("it was the year twenty twenty four", "it was the year [YEAR_1]"),
         ("it took from nineteen ninety to nineteen ninety five", "it took from [DATE_INTERVAL_1]"),
         ("we meet on monday at four thirty p m", "we meet on [DAY_1] at [TIME_1]"),

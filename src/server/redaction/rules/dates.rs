@@ -164,10 +164,11 @@ fn date_at(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<(Range<
 
 fn day_and_month(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<usize> {
     if month(text, at) {
-        let of_day = at + 1 + usize::from(text.plain(at + 1) == "the");
-        return numbers
-            .day(of_day)
-            .filter(|_| numbers.year(of_day).is_none_or(|(end, _)| numbers.day(of_day) == Some(end)));
+        let day = at + 1 + usize::from(text.plain(at + 1) == "the");
+        let end = numbers.day(day)?;
+        // "november twenty nineteen fifty two" has a day, "november twenty nineteen" has a year alone.
+        let is_year = numbers.year(day).is_some_and(|(year_end, _)| year_end > end) && numbers.year(end).is_none();
+        return (!is_year).then_some(end);
     }
     let end = numbers.day(at)?;
     let of = end + usize::from(text.plain(end) == "of");
