@@ -315,7 +315,7 @@ pub mod server {
         }
     }
     pub mod redaction {
-        pub use crate::server::redaction::{EntityType, RedactionPlan, redact};
+        pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
     }
     pub mod service {
         pub use crate::server::service::{REQUESTS, RunningService, ServiceOptions, StartError, health, start};

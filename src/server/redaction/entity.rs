@@ -234,7 +234,7 @@ const NUMBERS: &[E] = &[
 
 /// Returns the kinds of a value of a request, which is a kind or a preset; empty if it is neither. The manual
 /// (`docs/reference/redaction.md`) has the sources of the presets. Where a source leaves room, they have the larger set.
-pub fn expand(value: &str) -> BTreeSet<EntityType> {
+pub fn kinds_of(value: &str) -> BTreeSet<EntityType> {
     let union = |sets: &[&[E]]| sets.iter().flat_map(|set| set.iter().copied()).collect();
     match value {
         "APPI" | "CPRA" | "GDPR" | "QUEBEC_PRIVACY_ACT" => union(&[IDENTIFIERS, ATTRIBUTES, SPECIAL_CATEGORIES]),
@@ -267,9 +267,9 @@ mod tests {
         let presets: Vec<&&str> = PII_ENTITIES.iter().filter(|value| is_preset(value)).collect();
         assert_eq!((presets.len(), EntityType::ALL.len()), (13, PII_ENTITIES.len() - 13));
         for value in PII_ENTITIES {
-            assert_eq!(expand(value).len() == 1, !is_preset(value), "{value}");
-            assert!(!expand(value).is_empty(), "{value}");
+            assert_eq!(kinds_of(value).len() == 1, !is_preset(value), "{value}");
+            assert!(!kinds_of(value).is_empty(), "{value}");
         }
-        assert!(expand("NOBODY").is_empty() && !is_preset("NOBODY"));
+        assert!(kinds_of("NOBODY").is_empty() && !is_preset("NOBODY"));
     }
 }

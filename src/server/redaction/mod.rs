@@ -14,6 +14,6 @@ mod redact;
 mod rules;
 mod voice_text;
 
-pub use entity::EntityType;
+pub use entity::{EntityType, kinds_of};
 pub use plan::RedactionPlan;
 pub use redact::redact;

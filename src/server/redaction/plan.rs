@@ -1,6 +1,6 @@
 //! What a request wants redacted, and what of it this service cannot find.
 
-use super::entity::{EntityType, expand, is_preset};
+use super::entity::{EntityType, is_preset, kinds_of};
 
 use crate::wire::params::{Params, RedactionMark};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ impl RedactionPlan {
         let values = named_values(params);
         let all: BTreeSet<EntityType> = match values.is_empty() {
             true => EntityType::ALL.iter().copied().collect(),
-            false => values.iter().flat_map(|value| expand(value)).collect(),
+            false => values.iter().flat_map(|value| kinds_of(value)).collect(),
         };
         let (sought, not_sought) = all.into_iter().partition(|one| one.is_found());
         let mark = params.pii_redaction_config.as_ref().and_then(|config| config.processed_text_type);
