@@ -371,7 +371,7 @@ pub(super) const CUES: [CueRule; 28] = [
 
 /// A cue in a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cue {
+pub(super) struct ValueCue {
     /// The number of its rule in [`CUES`].
     rule: usize,
     /// The token behind it.
@@ -379,20 +379,20 @@ pub(super) struct Cue {
     start_time: f64,
 }
 
-impl Cue {
+impl ValueCue {
     pub(super) fn rule(&self) -> &'static CueRule {
         &CUES[self.rule]
     }
 }
 
 /// Returns the cues of a text, in order. Of two that end at the same token both are returned, the longer one first.
-pub(super) fn cues(text: &VoiceText) -> Vec<Cue> {
+pub(super) fn cues(text: &VoiceText) -> Vec<ValueCue> {
     let by_first = first_words();
-    let mut found: Vec<(Cue, usize)> = Vec::new();
+    let mut found: Vec<(ValueCue, usize)> = Vec::new();
     for at in 0..text.tokens.len() {
         for (rule, phrase) in by_first.get(text.plain(at)).into_iter().flatten() {
             if let Some(end) = text.has_at(at, phrase) {
-                found.push((Cue { rule: *rule, end, start_time: text.tokens[at].start }, at));
+                found.push((ValueCue { rule: *rule, end, start_time: text.tokens[at].start }, at));
             }
         }
     }
@@ -419,13 +419,13 @@ fn first_words() -> &'static ByFirstWord {
 /// The cues of one text, and those of the other voices.
 pub(super) struct Cues<'c> {
     /// Of this text.
-    own: Vec<Cue>,
+    own: Vec<ValueCue>,
     /// Of all voices, by time.
-    all: &'c [Cue],
+    all: &'c [ValueCue],
 }
 
 impl<'c> Cues<'c> {
-    pub(super) fn new(own: Vec<Cue>, all: &'c [Cue]) -> Self {
+    pub(super) fn new(own: Vec<ValueCue>, all: &'c [ValueCue]) -> Self {
         Self { own, all }
     }
 
@@ -445,7 +445,7 @@ impl<'c> Cues<'c> {
         let time = text.tokens.get(tokens.start).map_or(0.0, |token| token.start);
         let until = self.all.partition_point(|cue| cue.start_time <= time);
         let asked = self.all[..until].iter().rev().take_while(move |cue| cue.start_time >= time - ANSWER);
-        nearest.chain(behind).chain(asked).map(Cue::rule).take(64)
+        nearest.chain(behind).chain(asked).map(ValueCue::rule).take(64)
     }
 
     /// Returns the nearest cue before this token: its rule, and the token behind it.
@@ -462,7 +462,7 @@ impl<'c> Cues<'c> {
 }
 
 /// Joins the cues of all voices by time.
-pub(super) fn by_time(mut all: Vec<Cue>) -> Vec<Cue> {
+pub(super) fn by_time(mut all: Vec<ValueCue>) -> Vec<ValueCue> {
     all.sort_by(|one, other| one.start_time.total_cmp(&other.start_time));
     all
 }

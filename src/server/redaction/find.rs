@@ -1,10 +1,10 @@
 //! Finds the personal information in a transcript.
 
-use super::cue::{self, Cue, Cues};
-use super::elements::{Element, elements, runs};
+use super::cue::{self, Cues, ValueCue};
 use super::entity::EntityType;
-use super::finding::{Finding, without_overlaps};
+use super::found_span::{FoundSpan, without_overlaps};
 use super::rules::{amounts, dates, internet, lists, names, numbers, places};
+use super::speech_elements::{SpeechElement, elements, runs};
 use super::voice_text::{VoiceText, voice_texts};
 use crate::domain::transcript::Utterance;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(super) struct FoundText {
 /// A value that was found.
 #[derive(Debug)]
 pub(super) struct FoundValue {
-    pub(super) finding: Finding,
+    pub(super) finding: FoundSpan,
     /// The value, however it was said: `four one five` and `415` are the same.
     pub(super) canonical: String,
 }
@@ -27,20 +27,20 @@ pub(super) struct FoundValue {
 /// Finds the wanted kinds in the texts of all voices. `is_written` says whether the recogniser writes case.
 pub(super) fn find(utterances: &[Utterance], is_written: bool, wanted: &BTreeSet<EntityType>) -> Vec<FoundText> {
     let texts = voice_texts(utterances, is_written);
-    let own: Vec<Vec<Cue>> = texts.iter().map(cue::cues).collect();
+    let own: Vec<Vec<ValueCue>> = texts.iter().map(cue::cues).collect();
     let all = cue::by_time(own.iter().flatten().copied().collect());
-    let found = |(text, own): (VoiceText, Vec<Cue>)| {
+    let found = |(text, own): (VoiceText, Vec<ValueCue>)| {
         let elements = elements(&text);
         let findings = find_in(&text, &elements, &Cues::new(own, &all));
         let kept = without_overlaps(findings, wanted, &text.text);
-        let value = |finding: Finding| FoundValue { canonical: canonical(&text, &elements, &finding), finding };
+        let value = |finding: FoundSpan| FoundValue { canonical: canonical(&text, &elements, &finding), finding };
         let values = kept.into_iter().map(value).collect();
         FoundText { text, values }
     };
     texts.into_iter().zip(own).map(found).collect()
 }
 
-fn find_in(text: &VoiceText, elements: &[Element], cues: &Cues<'_>) -> Vec<Finding> {
+fn find_in(text: &VoiceText, elements: &[SpeechElement], cues: &Cues<'_>) -> Vec<FoundSpan> {
     let mut found = Vec::new();
     for run in runs(text, elements) {
         numbers::find(text, &elements[run], cues, &mut found);
@@ -60,7 +60,7 @@ fn find_in(text: &VoiceText, elements: &[Element], cues: &Cues<'_>) -> Vec<Findi
 
 /// Returns the letters and digits of a value, with spoken numbers as digits; of an address, without the words for its
 /// signs.
-fn canonical(text: &VoiceText, elements: &[Element], finding: &Finding) -> String {
+fn canonical(text: &VoiceText, elements: &[SpeechElement], finding: &FoundSpan) -> String {
     let range = &finding.range;
     let is_address = matches!(finding.kind, EntityType::EmailAddress | EntityType::Url | EntityType::IpAddress);
     let mut made = String::new();

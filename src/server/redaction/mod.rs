@@ -4,14 +4,14 @@
 
 mod common_words;
 mod cue;
-mod elements;
 mod entity;
 mod find;
-mod finding;
+mod found_span;
 mod name_lists;
 mod plan;
 mod redact;
 mod rules;
+mod speech_elements;
 mod voice_text;
 
 pub use entity::{EntityType, kinds_of};

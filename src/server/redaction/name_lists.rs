@@ -1,5 +1,5 @@
-//! Given and family names. `data/` has those that were most frequent in the census of the United States of 1990, in lower
-//! case; a name that is also an English word ends with `?`. The lists are in the public domain.
+//! Given and family names. `data/` has those that were most frequent in the United States when its people were counted in
+//! 1990, in lower case; a name that is also an English word ends with `?`. The lists are in the public domain.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

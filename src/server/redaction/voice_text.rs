@@ -24,7 +24,7 @@ pub(super) struct PlacedWord {
 
 /// What stands between two spaces, without the punctuation around it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token {
+pub(super) struct TextToken {
     /// Bytes of the text.
     pub(super) range: Range<usize>,
     /// In lower case, without a possessive `'s`.
@@ -43,7 +43,7 @@ pub(super) struct Token {
 pub(super) struct VoiceText {
     pub(super) text: String,
     pub(super) words: Vec<PlacedWord>,
-    pub(super) tokens: Vec<Token>,
+    pub(super) tokens: Vec<TextToken>,
     /// Whether names have capitals in this text: the recogniser writes case.
     pub(super) is_cased: bool,
 }
@@ -116,7 +116,7 @@ impl VoiceText {
                 let mark = piece.trim_end().trim_end_matches(['"', '\'', ')', '”']);
                 let is_short = plain.len() == 1 || ABBREVIATED.contains(&plain.as_str());
                 let begins_utterance = std::mem::take(&mut is_first);
-                self.tokens.push(Token { range, plain, start, is_capital, begins_sentence, begins_utterance });
+                self.tokens.push(TextToken { range, plain, start, is_capital, begins_sentence, begins_utterance });
                 begins_sentence = mark.ends_with(['?', '!', ':']) || (mark.ends_with('.') && !is_short);
             }
             at += piece.len();
@@ -161,7 +161,7 @@ pub(super) fn voice_texts(utterances: &[Utterance], is_written: bool) -> Vec<Voi
     let mut texts = split_voices(utterances);
     for text in &mut texts {
         // Some write no capitals but those of sentences.
-        let is_name_like = |token: &Token| token.is_capital && !token.begins_sentence && token.range.len() > 1;
+        let is_name_like = |token: &TextToken| token.is_capital && !token.begins_sentence && token.range.len() > 1;
         text.is_cased = is_written && text.tokens.iter().any(is_name_like);
     }
     texts

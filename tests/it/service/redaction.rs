@@ -115,9 +115,9 @@ async fn a_mask_hides_letters_and_digits() {
 async fn what_cannot_be_found_is_refused_or_named() {
     let data = TempDir::new().unwrap();
     let service = hearing(&data).await;
-    let audio_url = service.uploaded().await;
     let create = async |config: Value| {
-        let body = json!({ "audio_url": audio_url, "pii_redaction": true, "pii_redaction_config": config });
+        let body =
+            json!({ "audio_url": service.uploaded().await, "pii_redaction": true, "pii_redaction_config": config });
         service.create(&body).await
     };
     let (status, refused) = create(json!({ "entity_types": ["EVENT", "DRUG"] })).await;

@@ -112,6 +112,8 @@ fn written_information_is_found() {
         ("Sure, Anna, it's 4 1 5 5 5 5 0 1 9 8.", "Sure, [NAME_1], it's [PHONE_NUMBER_1]."),
         ("Mail John Q. Public at john.public@example.com.", "Mail [NAME_1] at [EMAIL_ADDRESS_1]."),
         ("See https://example.com/a?b=c, or www.test.org!", "See [URL_1], or [URL_2]!"),
+        ("It is in Suite 200, 415-555-0198, or 8,250,000.", "It is in Suite 200, [PHONE_NUMBER_1], or 8,250,000."),
+        ("Take 12345, 6789 and 4155550198.", "Take [NUMERICAL_PII_1]."),
         ("My IBAN is GB82 WEST 1234 5698 7654 32 now.", "My IBAN is [BANK_ACCOUNT_1] now."),
         (
             "The card is 4111 1111 1111 1111, exp 04/27, CVV 123.",

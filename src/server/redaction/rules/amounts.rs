@@ -1,9 +1,9 @@
 //! Money, ages, doses, coordinates: numbers with a unit.
 
 use super::super::cue::Cues;
-use super::super::elements::Element;
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
+use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
 use regex::Regex;
 use std::ops::Range;
@@ -40,11 +40,16 @@ fn is_one_of(list: &str, word: &str) -> bool {
 }
 
 /// Finds numbers with their units.
-pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+pub(in super::super) fn find(
+    text: &VoiceText,
+    elements: &[SpeechElement],
+    cues: &Cues<'_>,
+    found: &mut Vec<FoundSpan>,
+) {
     let written =
         [(EntityType::Money, &MONEY), (EntityType::LocationCoordinate, &COORDINATES), (EntityType::Age, &AGE)];
     for (kind, regex) in written {
-        found.extend(regex.find_iter(&text.text).map(|one| Finding::new(kind, without_end(&text.text, one.range()))));
+        found.extend(regex.find_iter(&text.text).map(|one| FoundSpan::new(kind, without_end(&text.text, one.range()))));
     }
     for (number, element) in elements.iter().enumerate().filter(|(_, element)| element.is_digits()) {
         // "five hundred dollars" is one element, "two fifty dollars" are two.
@@ -52,7 +57,7 @@ pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues
         money(text, &elements[start..=number], found);
         let next = text.plain(element.tokens.end);
         if is_one_of(DOSES, next) && element.chars.len() < 6 {
-            found.push(Finding::of_tokens(EntityType::Dose, text, element.tokens.start..element.tokens.end + 1));
+            found.push(FoundSpan::of_tokens(EntityType::Dose, text, element.tokens.start..element.tokens.end + 1));
         }
         age(text, element, found);
     }
@@ -65,7 +70,7 @@ fn without_end(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// Returns the first of the elements that stand right before this one.
-fn leading(elements: &[Element], number: usize) -> usize {
+fn leading(elements: &[SpeechElement], number: usize) -> usize {
     let mut start = number;
     while start > 0
         && number - start < 3
@@ -77,19 +82,19 @@ fn leading(elements: &[Element], number: usize) -> usize {
     start
 }
 
-fn money(text: &VoiceText, elements: &[Element], found: &mut Vec<Finding>) {
+fn money(text: &VoiceText, elements: &[SpeechElement], found: &mut Vec<FoundSpan>) {
     let (Some(first), Some(last)) = (elements.first(), elements.last()) else { return };
     let mut end = last.tokens.end;
     if matches!(text.plain(end), "us" | "canadian" | "australian" | "american") {
         end += 1;
     }
     if is_one_of(CURRENCIES, text.plain(end)) {
-        found.push(Finding::of_tokens(EntityType::Money, text, first.tokens.start..end + 1));
+        found.push(FoundSpan::of_tokens(EntityType::Money, text, first.tokens.start..end + 1));
     }
 }
 
 /// Finds the number of "she is eighty two years old", "aged 40", "I turned thirty", "in her forties".
-fn age(text: &VoiceText, element: &Element, found: &mut Vec<Finding>) {
+fn age(text: &VoiceText, element: &SpeechElement, found: &mut Vec<FoundSpan>) {
     let Some(number @ 0..=120) = element.number() else { return };
     let Range { start, end } = element.tokens;
     let before = |back: usize| if start >= back { text.plain(start - back) } else { "" };
@@ -108,30 +113,30 @@ fn age(text: &VoiceText, element: &Element, found: &mut Vec<Finding>) {
         !text.is_open_after(end - 1) || matches!(unit, "and" | "but" | "now" | "years" | "so" | "or" | "already");
     let is_year = matches!(unit, "years") && !matches!(text.plain(end + 1), "old" | "and" | "but" | "now" | "");
     if is_old || (is_aged && number > 0) || (is_person && (5..=110).contains(&number) && ends && !is_year) {
-        found.push(Finding::of_tokens(EntityType::Age, text, start..end));
+        found.push(FoundSpan::of_tokens(EntityType::Age, text, start..end));
     }
 }
 
-fn dose_in_one_word(text: &VoiceText, found: &mut Vec<Finding>) {
+fn dose_in_one_word(text: &VoiceText, found: &mut Vec<FoundSpan>) {
     for (at, token) in text.tokens.iter().enumerate() {
         let number = ["mg", "mcg", "ml"].iter().find_map(|unit| token.plain.strip_suffix(unit));
         let is_dose =
             number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
         if is_dose {
-            found.push(Finding::of_tokens(EntityType::Dose, text, at..at + 1));
+            found.push(FoundSpan::of_tokens(EntityType::Dose, text, at..at + 1));
         }
         let is_of_person =
             at > 1 && matches!(text.plain(at - 1), "my" | "his" | "her" | "their" | "your" | "mid" | "early" | "late");
         let decades =
             ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties", "teens"];
         if is_of_person && decades.contains(&token.plain.as_str()) {
-            found.push(Finding::of_tokens(EntityType::Age, text, at..at + 1));
+            found.push(FoundSpan::of_tokens(EntityType::Age, text, at..at + 1));
         }
     }
 }
 
 /// Finds "minus eighty seven point two three, nine point eight two".
-fn coordinates(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+fn coordinates(text: &VoiceText, elements: &[SpeechElement], cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     let decimals: Vec<Range<usize>> = (0..elements.len()).filter_map(|at| decimal_at(text, elements, at)).collect();
     let mut last: Option<&Range<usize>> = None;
     for one in &decimals {
@@ -140,10 +145,10 @@ fn coordinates(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &
             Some(before) if start <= before.end + 3 => {
                 let first = before.start
                     - usize::from(before.start > 0 && matches!(text.plain(before.start - 1), "minus" | "negative"));
-                found.push(Finding::of_tokens(EntityType::LocationCoordinate, text, first..one.end));
+                found.push(FoundSpan::of_tokens(EntityType::LocationCoordinate, text, first..one.end));
             }
             _ if cues.has(text, one, EntityType::LocationCoordinate) => {
-                found.push(Finding::of_tokens(EntityType::LocationCoordinate, text, start..one.end));
+                found.push(FoundSpan::of_tokens(EntityType::LocationCoordinate, text, start..one.end));
             }
             _ => {}
         }
@@ -152,7 +157,7 @@ fn coordinates(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &
 }
 
 /// Returns the tokens of a number with at least two decimals.
-fn decimal_at(text: &VoiceText, elements: &[Element], at: usize) -> Option<Range<usize>> {
+fn decimal_at(text: &VoiceText, elements: &[SpeechElement], at: usize) -> Option<Range<usize>> {
     let whole = &elements[at];
     let is_degree = whole.is_digits() && whole.number().is_some_and(|number| number <= 180);
     if !is_degree || !matches!(text.plain(whole.tokens.end), "point" | "dot") {

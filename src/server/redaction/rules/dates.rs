@@ -1,9 +1,9 @@
 //! Dates, years, months, days, times of the day, and spans of time.
 
 use super::super::cue::Cues;
-use super::super::elements::Element;
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
+use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
 use regex::Regex;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The elements of a text by the tokens at which they begin.
-struct Numbers<'e>(HashMap<usize, &'e Element>);
+struct Numbers<'e>(HashMap<usize, &'e SpeechElement>);
 
 impl Numbers<'_> {
     /// Returns the number at this token, and the token behind it.
@@ -86,7 +86,12 @@ fn is_day(word: &str) -> bool {
 }
 
 /// Finds dates and times.
-pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+pub(in super::super) fn find(
+    text: &VoiceText,
+    elements: &[SpeechElement],
+    cues: &Cues<'_>,
+    found: &mut Vec<FoundSpan>,
+) {
     let numbers = Numbers(elements.iter().map(|element| (element.tokens.start, element)).rev().collect());
     let mut dates = written_dates(text);
     let mut at = 0;
@@ -98,10 +103,10 @@ pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues
     dates.sort_by_key(|(tokens, _)| tokens.start);
     let mut last = 0;
     for (tokens, kind) in &dates {
-        found.push(Finding::of_tokens(*kind, text, tokens.clone()));
+        found.push(FoundSpan::of_tokens(*kind, text, tokens.clone()));
         parts(text, &numbers, tokens, found);
         let is_meant = cued(text, cues, tokens, last);
-        found.extend(is_meant.map(|kind| Finding::of_tokens(kind, text, tokens.clone())));
+        found.extend(is_meant.map(|kind| FoundSpan::of_tokens(kind, text, tokens.clone())));
         last = tokens.end;
     }
     intervals(text, &dates, found);
@@ -256,16 +261,16 @@ fn is_alone(text: &VoiceText, at: usize, end: usize) -> bool {
 }
 
 /// Finds the days, months and years in a date, for requests that name only these.
-fn parts(text: &VoiceText, numbers: &Numbers<'_>, tokens: &Range<usize>, found: &mut Vec<Finding>) {
+fn parts(text: &VoiceText, numbers: &Numbers<'_>, tokens: &Range<usize>, found: &mut Vec<FoundSpan>) {
     for at in tokens.clone() {
         if is_day(text.plain(at)) {
-            found.push(Finding::of_tokens(EntityType::Day, text, at..at + 1));
+            found.push(FoundSpan::of_tokens(EntityType::Day, text, at..at + 1));
         }
         if month(text, at) {
-            found.push(Finding::of_tokens(EntityType::Month, text, at..at + 1));
+            found.push(FoundSpan::of_tokens(EntityType::Month, text, at..at + 1));
         }
         if let Some((end, _)) = numbers.year(at).filter(|(end, _)| *end <= tokens.end) {
-            found.push(Finding::of_tokens(EntityType::Year, text, at..end));
+            found.push(FoundSpan::of_tokens(EntityType::Year, text, at..end));
         }
     }
 }
@@ -282,7 +287,7 @@ fn cued(text: &VoiceText, cues: &Cues<'_>, tokens: &Range<usize>, last: usize) -
 }
 
 /// Finds "from 1990 to 1995", "between june and august".
-fn intervals(text: &VoiceText, dates: &[(Range<usize>, EntityType)], found: &mut Vec<Finding>) {
+fn intervals(text: &VoiceText, dates: &[(Range<usize>, EntityType)], found: &mut Vec<FoundSpan>) {
     for two in dates.windows(2) {
         let (one, other) = (&two[0].0, &two[1].0);
         let is_joined = match other.start.checked_sub(one.end) {
@@ -294,19 +299,19 @@ fn intervals(text: &VoiceText, dates: &[(Range<usize>, EntityType)], found: &mut
             _ => false,
         };
         if is_joined {
-            found.push(Finding::of_tokens(EntityType::DateInterval, text, one.start..other.end));
+            found.push(FoundSpan::of_tokens(EntityType::DateInterval, text, one.start..other.end));
         }
     }
 }
 
-fn find_times(text: &VoiceText, numbers: &Numbers<'_>, found: &mut Vec<Finding>) {
-    found.extend(CLOCK.find_iter(&text.text).map(|one| Finding::new(EntityType::Time, one.range())));
+fn find_times(text: &VoiceText, numbers: &Numbers<'_>, found: &mut Vec<FoundSpan>) {
+    found.extend(CLOCK.find_iter(&text.text).map(|one| FoundSpan::new(EntityType::Time, one.range())));
     for at in 0..text.tokens.len() {
         if let Some(end) = time_at(text, numbers, at) {
-            found.push(Finding::of_tokens(EntityType::Time, text, at..end));
+            found.push(FoundSpan::of_tokens(EntityType::Time, text, at..end));
         }
         if let Some(tokens) = duration_at(text, numbers, at) {
-            found.push(Finding::of_tokens(EntityType::Duration, text, tokens));
+            found.push(FoundSpan::of_tokens(EntityType::Duration, text, tokens));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Addresses of the internet, names of files, and what people log in with, written or read aloud.
 
 use super::super::common_words::is_common;
-use super::super::elements::Element;
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
+use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
 use regex::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -39,10 +39,10 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
 static HANDLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|[\s(])(@[A-Za-z\d_]{2,30})\b"));
 
 /// Finds what is written with its signs.
-pub(in super::super) fn find_written(text: &VoiceText, found: &mut Vec<Finding>) {
+pub(in super::super) fn find_written(text: &VoiceText, found: &mut Vec<FoundSpan>) {
     let mut all = |kind, regex: &Regex, is_it: fn(&str) -> bool| {
         let matches = regex.find_iter(&text.text).filter(|one| is_it(one.as_str()));
-        found.extend(matches.map(|one| Finding::new(kind, trimmed(&text.text, one.range()))));
+        found.extend(matches.map(|one| FoundSpan::new(kind, trimmed(&text.text, one.range()))));
     };
     all(EntityType::EmailAddress, &EMAIL, |_| true);
     all(EntityType::Url, &URL, |_| true);
@@ -51,7 +51,7 @@ pub(in super::super) fn find_written(text: &VoiceText, found: &mut Vec<Finding>)
     all(EntityType::NumericalPii, &MAC, |_| true);
     all(EntityType::Filename, &FILE, |_| true);
     let handles = HANDLE.captures_iter(&text.text).filter_map(|one| one.get(1));
-    found.extend(handles.map(|one| Finding::new(EntityType::Username, one.range())));
+    found.extend(handles.map(|one| FoundSpan::new(EntityType::Username, one.range())));
 }
 
 /// Removes the punctuation of the sentence behind an address.
@@ -105,7 +105,7 @@ fn is_joint(word: &str) -> bool {
 const LONGEST: usize = 24;
 
 /// Finds addresses and names of files that are read aloud: "john at example dot com".
-pub(in super::super) fn find_spoken(text: &VoiceText, elements: &[Element], found: &mut Vec<Finding>) {
+pub(in super::super) fn find_spoken(text: &VoiceText, elements: &[SpeechElement], found: &mut Vec<FoundSpan>) {
     let is_number = number_tokens(text, elements);
     for dot in 1..text.tokens.len() {
         if !is_dot(text.plain(dot)) {
@@ -113,7 +113,7 @@ pub(in super::super) fn find_spoken(text: &VoiceText, elements: &[Element], foun
         }
         if let Some(end) = joined_letters(text, dot + 1, FILE_ENDINGS) {
             let start = local_part(text, dot, &is_number);
-            found.push(Finding::of_tokens(EntityType::Filename, text, start..end));
+            found.push(FoundSpan::of_tokens(EntityType::Filename, text, start..end));
         }
         let Some(end) = joined_letters(text, dot + 1, ENDINGS) else { continue };
         // "dot co dot uk" was found at its first dot.
@@ -125,7 +125,7 @@ pub(in super::super) fn find_spoken(text: &VoiceText, elements: &[Element], foun
     }
 }
 
-fn number_tokens(text: &VoiceText, elements: &[Element]) -> Vec<bool> {
+fn number_tokens(text: &VoiceText, elements: &[SpeechElement]) -> Vec<bool> {
     let mut is_number = vec![false; text.tokens.len()];
     for element in elements.iter().filter(|element| element.is_digits()) {
         is_number[element.tokens.clone()].fill(true);
@@ -134,7 +134,7 @@ fn number_tokens(text: &VoiceText, elements: &[Element]) -> Vec<bool> {
 }
 
 /// Finds the address whose ending follows this dot.
-fn find_address(text: &VoiceText, dot: usize, end: usize, is_number: &[bool], found: &mut Vec<Finding>) {
+fn find_address(text: &VoiceText, dot: usize, end: usize, is_number: &[bool], found: &mut Vec<FoundSpan>) {
     // A domain of three words at most: "at my big company dot com".
     let first = dot.saturating_sub(LONGEST);
     let domain = local_part(text, dot, is_number);
@@ -146,7 +146,7 @@ fn find_address(text: &VoiceText, dot: usize, end: usize, is_number: &[bool], fo
         let domain_is_given = at + 1 + usize::from(has_sign) < dot;
         if domain_is_given && !is_common_local(text, at - 1) {
             let start = email_start(text, at, is_number);
-            found.push(Finding::of_tokens(EntityType::EmailAddress, text, start..end));
+            found.push(FoundSpan::of_tokens(EntityType::EmailAddress, text, start..end));
             return;
         }
     }
@@ -157,7 +157,7 @@ fn find_address(text: &VoiceText, dot: usize, end: usize, is_number: &[bool], fo
     let end = end.min(text.tokens.len());
     let is_bare = domain + 1 == dot && is_common(text.plain(domain)) && !is_number[domain];
     if !is_bare {
-        found.push(Finding::of_tokens(EntityType::Url, text, web_start(text, domain)..end));
+        found.push(FoundSpan::of_tokens(EntityType::Url, text, web_start(text, domain)..end));
     }
 }
 
@@ -243,7 +243,7 @@ fn web_start(text: &VoiceText, domain: usize) -> usize {
 }
 
 /// Finds four numbers with "dot" between them.
-pub(in super::super) fn find_spoken_ip(text: &VoiceText, elements: &[Element], found: &mut Vec<Finding>) {
+pub(in super::super) fn find_spoken_ip(text: &VoiceText, elements: &[SpeechElement], found: &mut Vec<FoundSpan>) {
     let mut parts: Vec<(Range<usize>, String)> = Vec::new();
     for element in elements.iter().filter(|element| element.is_digits()) {
         match parts.last_mut() {
@@ -258,7 +258,7 @@ pub(in super::super) fn find_spoken_ip(text: &VoiceText, elements: &[Element], f
         let is_dotted =
             four.windows(2).all(|two| two[1].0.start == two[0].0.end + 1 && is_dot(text.plain(two[0].0.end)));
         if is_dotted && four.iter().all(|(_, digits)| digits.parse::<u16>().is_ok_and(|number| number < 256)) {
-            found.push(Finding::of_tokens(EntityType::IpAddress, text, four[0].0.start..four[3].0.end));
+            found.push(FoundSpan::of_tokens(EntityType::IpAddress, text, four[0].0.start..four[3].0.end));
         }
     }
 }
@@ -280,13 +280,13 @@ const USER_CUES: [&str; 12] = [
 const PASSWORD_CUES: [&str; 7] = ["password", "pass word", "passphrase", "pass phrase", "passcode", "passwort", "pin"];
 
 /// Finds what follows "the username is" and "the password is".
-pub(in super::super) fn find_credentials(text: &VoiceText, elements: &[Element], found: &mut Vec<Finding>) {
+pub(in super::super) fn find_credentials(text: &VoiceText, elements: &[SpeechElement], found: &mut Vec<FoundSpan>) {
     let is_number = number_tokens(text, elements);
     for at in 0..text.tokens.len() {
         for (kind, cues) in [(EntityType::Username, &USER_CUES[..]), (EntityType::Password, &PASSWORD_CUES)] {
             let end = cues.iter().filter_map(|cue| text.has_at(at, cue)).max();
             if let Some(tokens) = end.and_then(|end| credential(text, end, &is_number)) {
-                found.push(Finding { kind, range: with_signs(text, text.bytes(tokens)) });
+                found.push(FoundSpan { kind, range: with_signs(text, text.bytes(tokens)) });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::cue::Cues;
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
 use super::super::voice_text::VoiceText;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -72,11 +72,11 @@ pub(in super::super) fn has(word: &str) -> bool {
 }
 
 /// Finds words of the lists.
-pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<Finding>) {
+pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     for at in 0..text.tokens.len() {
         for kind in WORDS.get(text.plain(at)).into_iter().flatten() {
             if is_meant(text, at, *kind) {
-                found.push(Finding::of_tokens(*kind, text, at..at + 1));
+                found.push(FoundSpan::of_tokens(*kind, text, at..at + 1));
             }
         }
         phrases(text, at, cues, found);
@@ -120,8 +120,8 @@ fn is_meant(text: &VoiceText, at: usize, kind: EntityType) -> bool {
     }
 }
 
-fn phrases(text: &VoiceText, at: usize, cues: &Cues<'_>, found: &mut Vec<Finding>) {
-    let mut push = |kind, end| found.push(Finding::of_tokens(kind, text, at..end));
+fn phrases(text: &VoiceText, at: usize, cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
+    let mut push = |kind, end| found.push(FoundSpan::of_tokens(kind, text, at..end));
     let is_of_person = matches!(
         before(text, at, 1),
         "i'm" | "am" | "is" | "are" | "was" | "she's" | "he's" | "you" | "status" | "currently" | "still" | "were"
@@ -141,7 +141,7 @@ fn phrases(text: &VoiceText, at: usize, cues: &Cues<'_>, found: &mut Vec<Finding
     }
     if let Some(end) = blood_type(text, at, cues) {
         let range = with_sign(text, at, end);
-        found.push(Finding::new(EntityType::BloodType, range));
+        found.push(FoundSpan::new(EntityType::BloodType, range));
     }
 }
 

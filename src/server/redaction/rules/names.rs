@@ -3,7 +3,7 @@
 use super::super::common_words::is_common;
 use super::super::cue::Cues;
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
 use super::super::name_lists::{self, NameEvidence};
 use super::super::voice_text::VoiceText;
 use super::lists;
@@ -101,7 +101,7 @@ const PARTICLES: [&str; 15] =
 const LONGEST: usize = 5;
 
 /// Finds names.
-pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<Finding>) {
+pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     spelled_alone(text, cues, found);
     let mut at = 0;
     while at < text.tokens.len() {
@@ -110,9 +110,9 @@ pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<
             at += 1;
             continue;
         };
-        found.push(Finding::of_tokens(kind, text, tokens.clone()));
+        found.push(FoundSpan::of_tokens(kind, text, tokens.clone()));
         if kind != EntityType::Name {
-            found.push(Finding::of_tokens(EntityType::Name, text, tokens.clone()));
+            found.push(FoundSpan::of_tokens(EntityType::Name, text, tokens.clone()));
         }
         parts(text, &tokens, found);
         at = spelled(text, &tokens, found).max(tokens.end);
@@ -120,16 +120,16 @@ pub(in super::super) fn find(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<
 }
 
 /// Finds the given and the family name in a name, for requests that name only these.
-fn parts(text: &VoiceText, tokens: &Range<usize>, found: &mut Vec<Finding>) {
+fn parts(text: &VoiceText, tokens: &Range<usize>, found: &mut Vec<FoundSpan>) {
     let first = tokens.start;
     let is_family = tokens.len() == 1 && given(text.plain(first)) < family(text.plain(first));
     if tokens.len() == 1 {
         let kind = if is_family { EntityType::NameFamily } else { EntityType::NameGiven };
-        found.push(Finding::of_tokens(kind, text, tokens.clone()));
+        found.push(FoundSpan::of_tokens(kind, text, tokens.clone()));
         return;
     }
-    found.push(Finding::of_tokens(EntityType::NameGiven, text, first..tokens.end - 1));
-    found.push(Finding::of_tokens(EntityType::NameFamily, text, tokens.end - 1..tokens.end));
+    found.push(FoundSpan::of_tokens(EntityType::NameGiven, text, first..tokens.end - 1));
+    found.push(FoundSpan::of_tokens(EntityType::NameFamily, text, tokens.end - 1..tokens.end));
 }
 
 /// Whether a token can be a part of a name where one is expected.
@@ -328,24 +328,24 @@ fn letters(text: &VoiceText, start: usize) -> Option<usize> {
 }
 
 /// Finds a name that is spelled after it was said: "smith s m i t h", "that's spelled s m i t h".
-fn spelled(text: &VoiceText, name: &Range<usize>, found: &mut Vec<Finding>) -> usize {
+fn spelled(text: &VoiceText, name: &Range<usize>, found: &mut Vec<FoundSpan>) -> usize {
     let end = (name.end..name.end + 6).find_map(|start| Some((start, letters(text, start)?)));
     let Some((start, end)) = end else { return name.end };
-    found.push(Finding::of_tokens(EntityType::Name, text, start..end));
-    found.push(Finding::of_tokens(EntityType::NameFamily, text, start..end));
-    found.push(Finding::of_tokens(EntityType::NameGiven, text, start..end));
+    found.push(FoundSpan::of_tokens(EntityType::Name, text, start..end));
+    found.push(FoundSpan::of_tokens(EntityType::NameFamily, text, start..end));
+    found.push(FoundSpan::of_tokens(EntityType::NameGiven, text, start..end));
     // What stands between may be a name too.
     if start == name.end { end } else { name.end }
 }
 
 /// Finds names that are only spelled: "could you spell your name? j o h n s o n".
-fn spelled_alone(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<Finding>) {
+fn spelled_alone(text: &VoiceText, cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     let mut at = 0;
     while at < text.tokens.len() {
         let end = letters(text, at);
         if let Some(end) = end.filter(|end| cues.has(text, &(at..*end), EntityType::Name)) {
             for kind in [EntityType::Name, EntityType::NameGiven, EntityType::NameFamily] {
-                found.push(Finding::of_tokens(kind, text, at..end));
+                found.push(FoundSpan::of_tokens(kind, text, at..end));
             }
         }
         at = end.unwrap_or(at + 1);

@@ -1,9 +1,9 @@
 //! Numbers of cards, accounts, telephones, papers and people: by their checksums and forms, and by the words near them.
 
 use super::super::cue::{CueRule, Cues};
-use super::super::elements::{Element, ElementKind};
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
+use super::super::speech_elements::{ElementKind, SpeechElement};
 use super::super::voice_text::VoiceText;
 use iban::Iban;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use std::ops::Range;
 /// The most elements of a run in which a number is looked for at every place: the work grows with their square.
 const WINDOW: usize = 40;
 
-/// Finds the numbers of one run of elements: the run is one number, or each utterance of it has one, or it has numbers
-/// that their checksums tell.
-pub(in super::super) fn find(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+/// Finds the numbers of one run of elements: the run is one number, or each part of it is one, or it has numbers that their
+/// checksums tell.
+pub(in super::super) fn find(text: &VoiceText, run: &[SpeechElement], cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     let run = trimmed(run);
-    let mut push = |part: &[Element], kind| found.push(Finding::new(kind, with_signs(text, bytes(part))));
+    let mut push = |part: &[SpeechElement], kind| found.push(FoundSpan::new(kind, with_signs(text, bytes(part))));
     let whole = kind(text, run, cues);
     if let Some(kind) = whole.filter(|kind| *kind != EntityType::NumericalPii) {
         push(run, kind);
         return;
     }
-    let parts = by_utterance(text, run);
+    let parts = in_parts(text, run);
     let kinds: Vec<Option<EntityType>> = parts.iter().map(|part| kind(text, part, cues)).collect();
     if parts.len() > 1 && are_separate(&parts, &kinds) {
         parts.iter().zip(kinds).for_each(|(part, kind)| kind.into_iter().for_each(|kind| push(part, kind)));
@@ -44,28 +44,37 @@ pub(in super::super) fn find(text: &VoiceText, run: &[Element], cues: &Cues<'_>,
     push_rest(text, &run[at..], cues, &mut push);
 }
 
-/// Whether each utterance of a run has a number of its own: all have a kind, or a certain one, and the others are too short
+/// Whether each part of a run is a number of its own: all have a kind, or a certain one, and the others are too short
 /// to be a part of it.
-fn are_separate(parts: &[&[Element]], kinds: &[Option<EntityType>]) -> bool {
-    let is_short = |part: &[Element]| part.iter().map(|one| one.chars.len()).sum::<usize>() < 3;
+fn are_separate(parts: &[&[SpeechElement]], kinds: &[Option<EntityType>]) -> bool {
+    let is_short = |part: &[SpeechElement]| part.iter().map(|one| one.chars.len()).sum::<usize>() < 4;
     let is_certain = kinds.iter().flatten().all(|kind| *kind != EntityType::NumericalPii);
     parts.iter().zip(kinds).all(|(part, kind)| kind.is_some() || (is_certain && is_short(part)))
         && kinds.iter().any(Option::is_some)
 }
 
 /// What stands beside a number that its checksum tells is a number too: a date of expiration, a code.
-fn push_rest(text: &VoiceText, rest: &[Element], cues: &Cues<'_>, push: &mut impl FnMut(&[Element], EntityType)) {
+fn push_rest(
+    text: &VoiceText,
+    rest: &[SpeechElement],
+    cues: &Cues<'_>,
+    push: &mut impl FnMut(&[SpeechElement], EntityType),
+) {
     if !rest.is_empty() {
         push(rest, kind(text, rest, cues).unwrap_or(EntityType::NumericalPii));
     }
 }
 
-/// Splits a run where another utterance begins.
-fn by_utterance<'e>(text: &VoiceText, run: &'e [Element]) -> Vec<&'e [Element]> {
-    run.chunk_by(|_, next| !text.tokens[next.tokens.start].begins_utterance).collect()
+/// Splits a run where another utterance begins, and at commas.
+fn in_parts<'e>(text: &VoiceText, run: &'e [SpeechElement]) -> Vec<&'e [SpeechElement]> {
+    let goes_on = |one: &SpeechElement, next: &SpeechElement| {
+        let gap = &text.text[one.range.end..next.range.start.max(one.range.end)];
+        !text.tokens[next.tokens.start].begins_utterance && !gap.contains(',')
+    };
+    run.chunk_by(goes_on).collect()
 }
 
-fn bytes(elements: &[Element]) -> Range<usize> {
+fn bytes(elements: &[SpeechElement]) -> Range<usize> {
     elements.first().map_or(0, |one| one.range.start)..elements.last().map_or(0, |one| one.range.end)
 }
 
@@ -77,12 +86,12 @@ fn with_signs(text: &VoiceText, range: Range<usize>) -> Range<usize> {
     start - usize::from(is_international)..range.end
 }
 
-fn tokens(elements: &[Element]) -> Range<usize> {
+fn tokens(elements: &[SpeechElement]) -> Range<usize> {
     elements.first().map_or(0, |one| one.tokens.start)..elements.last().map_or(0, |one| one.tokens.end)
 }
 
 /// Returns the numbers that are known by their form alone, wherever they are in the run.
-fn windows(run: &[Element]) -> Vec<(Range<usize>, EntityType)> {
+fn windows(run: &[SpeechElement]) -> Vec<(Range<usize>, EntityType)> {
     let mut found = Vec::new();
     let mut start = 0;
     while start < run.len() {
@@ -97,7 +106,7 @@ fn windows(run: &[Element]) -> Vec<(Range<usize>, EntityType)> {
     found
 }
 
-fn window_at(run: &[Element], start: usize) -> Option<(usize, EntityType)> {
+fn window_at(run: &[SpeechElement], start: usize) -> Option<(usize, EntityType)> {
     let mut chars = String::new();
     let mut best = None;
     for (at, element) in run.iter().enumerate().skip(start).take(WINDOW) {
@@ -149,7 +158,7 @@ fn is_routing(digits: &str) -> bool {
 }
 
 /// Returns what a number is: by its checksum, by the words near it, or by its form.
-fn kind(text: &VoiceText, part: &[Element], cues: &Cues<'_>) -> Option<EntityType> {
+fn kind(text: &VoiceText, part: &[SpeechElement], cues: &Cues<'_>) -> Option<EntityType> {
     let chars: String = part.iter().map(|one| one.chars.as_str()).collect();
     let digits = chars.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 {
@@ -161,7 +170,10 @@ fn kind(text: &VoiceText, part: &[Element], cues: &Cues<'_>) -> Option<EntityTyp
         let rule = cues.near(text, &all).find(|rule| fits(rule, &chars, digits))?;
         Some(kind_of(rule, text, &all, cues))
     };
-    let by_form = || form(&chars, &text.text[bytes(part)], is_international(text, part));
+    let written = &text.text[bytes(part)];
+    // Amounts are read or written in another way than codes: "two million", "1,250,000".
+    let is_amount = part.len() == 1 && (written.contains(',') || chars.ends_with("000"));
+    let by_form = || form(&chars, written, is_international(text, part), is_amount);
     known.or_else(|| match cued() {
         // A telephone number is told by its length, which the words for other numbers allow too.
         Some(EntityType::AccountNumber | EntityType::NumericalPii)
@@ -174,7 +186,7 @@ fn kind(text: &VoiceText, part: &[Element], cues: &Cues<'_>) -> Option<EntityTyp
 }
 
 /// A cue may fit to a part of the run: "extension four two", "the code is one two three and the other …".
-fn part_by_part(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+fn part_by_part(text: &VoiceText, run: &[SpeechElement], cues: &Cues<'_>, found: &mut Vec<FoundSpan>) {
     if run.len() > 1 && run.len() <= WINDOW {
         for end in (1..run.len()).rev() {
             let part = trimmed(&run[..end]);
@@ -183,7 +195,7 @@ fn part_by_part(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut 
             let all = tokens(part);
             let near = cues.near(text, &all).find(|rule| digits > 0 && fits(rule, &chars, digits));
             if let Some(rule) = near {
-                found.push(Finding::new(kind_of(rule, text, &all, cues), bytes(part)));
+                found.push(FoundSpan::new(kind_of(rule, text, &all, cues), bytes(part)));
                 return;
             }
         }
@@ -191,8 +203,8 @@ fn part_by_part(text: &VoiceText, run: &[Element], cues: &Cues<'_>, found: &mut 
 }
 
 /// Removes single letters at the ends that are words: "a", "i".
-fn trimmed(run: &[Element]) -> &[Element] {
-    let is_word = |one: &Element| one.kind == ElementKind::Letters && matches!(one.chars.as_str(), "A" | "I");
+fn trimmed(run: &[SpeechElement]) -> &[SpeechElement] {
+    let is_word = |one: &SpeechElement| one.kind == ElementKind::Letters && matches!(one.chars.as_str(), "A" | "I");
     let (mut start, mut end) = (0, run.len());
     let is_alone = |at: usize| run.get(at).is_none_or(|one| one.is_digits());
     while start < end
@@ -203,7 +215,7 @@ fn trimmed(run: &[Element]) -> &[Element] {
     {
         start += 1;
     }
-    while start < end && is_word(&run[end - 1]) && run.get(end.wrapping_sub(2)).is_some_and(Element::is_digits) {
+    while start < end && is_word(&run[end - 1]) && run.get(end.wrapping_sub(2)).is_some_and(SpeechElement::is_digits) {
         end -= 1;
     }
     &run[start..end]
@@ -229,14 +241,14 @@ fn kind_of(rule: &CueRule, text: &VoiceText, tokens: &Range<usize>, cues: &Cues<
     }
 }
 
-fn is_international(text: &VoiceText, run: &[Element]) -> bool {
+fn is_international(text: &VoiceText, run: &[SpeechElement]) -> bool {
     let start = run.first().map_or(0, |one| one.range.start);
     let first = run.first().map_or(0, |one| one.tokens.start);
     text.text[..start].trim_end_matches('(').ends_with('+') || (first > 0 && text.plain(first - 1) == "plus")
 }
 
 /// Returns the kind of a number by its length and the punctuation in it.
-fn form(chars: &str, written: &str, is_international: bool) -> Option<EntityType> {
+fn form(chars: &str, written: &str, is_international: bool, is_amount: bool) -> Option<EntityType> {
     let is_digits = chars.bytes().all(|byte| byte.is_ascii_digit());
     let groups: Vec<usize> =
         written.split(|c: char| !c.is_ascii_digit()).map(str::len).filter(|length| *length > 0).collect();
@@ -257,8 +269,7 @@ fn form(chars: &str, written: &str, is_international: bool) -> Option<EntityType
         }
         12..=14 if chars.starts_with("00") => Some(EntityType::PhoneNumber),
         9 if is_routing(chars) => Some(EntityType::RoutingNumber),
-        // Amounts are read or written in another way than codes.
-        7.. if !written.contains(',') && !chars.ends_with("000") => Some(EntityType::NumericalPii),
+        7.. if !is_amount => Some(EntityType::NumericalPii),
         _ => None,
     }
 }

@@ -2,9 +2,9 @@
 
 use super::super::common_words::is_common;
 use super::super::cue::Cues;
-use super::super::elements::{Element, ElementKind};
 use super::super::entity::EntityType;
-use super::super::finding::Finding;
+use super::super::found_span::FoundSpan;
+use super::super::speech_elements::{ElementKind, SpeechElement};
 use super::super::voice_text::VoiceText;
 use regex::Regex;
 use std::collections::HashMap;
@@ -66,7 +66,12 @@ const SHORT_STATES: &str = "AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS K
     OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY";
 
 /// Finds places.
-pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues<'_>, found: &mut Vec<Finding>) {
+pub(in super::super) fn find(
+    text: &VoiceText,
+    elements: &[SpeechElement],
+    cues: &Cues<'_>,
+    found: &mut Vec<FoundSpan>,
+) {
     let mut places = Vec::new();
     let mut at = 0;
     while at < text.tokens.len() {
@@ -83,13 +88,13 @@ pub(in super::super) fn find(text: &VoiceText, elements: &[Element], cues: &Cues
     zips(text, elements, cues, &places, found);
 }
 
-fn push(text: &VoiceText, kind: EntityType, tokens: Range<usize>, found: &mut Vec<Finding>) {
+fn push(text: &VoiceText, kind: EntityType, tokens: Range<usize>, found: &mut Vec<FoundSpan>) {
     found.extend(both(kind, text.bytes(tokens)));
 }
 
 /// Every place is a location.
-fn both(kind: EntityType, range: Range<usize>) -> [Finding; 2] {
-    [Finding::new(kind, range.clone()), Finding::new(EntityType::Location, range)]
+fn both(kind: EntityType, range: Range<usize>) -> [FoundSpan; 2] {
+    [FoundSpan::new(kind, range.clone()), FoundSpan::new(EntityType::Location, range)]
 }
 
 fn is_one_of(list: &str, word: &str) -> bool {
@@ -158,7 +163,12 @@ fn lived_in(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)> {
 /// The most words of the name of a street.
 const LONGEST_NAME: usize = 4;
 
-fn addresses(text: &VoiceText, elements: &[Element], places: &[(Range<usize>, EntityType)], found: &mut Vec<Finding>) {
+fn addresses(
+    text: &VoiceText,
+    elements: &[SpeechElement],
+    places: &[(Range<usize>, EntityType)],
+    found: &mut Vec<FoundSpan>,
+) {
     let numbers: HashMap<usize, usize> = number_runs(elements);
     for (end, start) in &numbers {
         if let Some(street_end) = street(text, *end, true).filter(|_| text.is_open_after(*end - 1)) {
@@ -192,7 +202,7 @@ fn addresses(text: &VoiceText, elements: &[Element], places: &[(Range<usize>, En
 const LONGEST_HOUSE: usize = 6;
 
 /// Returns the starts of the numbers of one to six digits by their ends.
-fn number_runs(elements: &[Element]) -> HashMap<usize, usize> {
+fn number_runs(elements: &[SpeechElement]) -> HashMap<usize, usize> {
     let mut runs = HashMap::new();
     let mut start = 0;
     for (at, element) in elements.iter().enumerate() {
@@ -247,7 +257,7 @@ fn has_case_or_ordinal(text: &VoiceText, at: usize) -> bool {
 }
 
 /// Adds the flat, the city, the state and the postal code behind a street.
-fn with_rest(text: &VoiceText, end: usize, elements: &[Element], places: &[(Range<usize>, EntityType)]) -> usize {
+fn with_rest(text: &VoiceText, end: usize, elements: &[SpeechElement], places: &[(Range<usize>, EntityType)]) -> usize {
     let mut end = end;
     let starting = |at| starting(elements, at);
     if UNITS.contains(&text.plain(end)) {
@@ -275,13 +285,13 @@ fn with_rest(text: &VoiceText, end: usize, elements: &[Element], places: &[(Rang
 }
 
 /// Returns the first element that begins at this token.
-fn starting(elements: &[Element], token: usize) -> Option<&Element> {
+fn starting(elements: &[SpeechElement], token: usize) -> Option<&SpeechElement> {
     let first = elements.partition_point(|one| one.tokens.start < token);
     elements.get(first).filter(|one| one.tokens.start == token)
 }
 
 /// Returns the token behind five digits, or nine, that stand here.
-fn zip_end(text: &VoiceText, elements: &[Element], at: usize) -> Option<usize> {
+fn zip_end(text: &VoiceText, elements: &[SpeechElement], at: usize) -> Option<usize> {
     let first = elements.partition_point(|one| one.tokens.start < at);
     let (mut end, mut length) = (at, 0);
     for element in elements[first..].iter().take_while(|one| one.is_digits()).take(9) {
@@ -289,7 +299,7 @@ fn zip_end(text: &VoiceText, elements: &[Element], at: usize) -> Option<usize> {
             break;
         }
         (end, length) = (element.tokens.end, length + element.chars.len());
-        let goes_on = starting(elements, end).is_some_and(Element::is_digits);
+        let goes_on = starting(elements, end).is_some_and(SpeechElement::is_digits);
         if (length == 5 && !goes_on) || length == 9 {
             return Some(end.min(text.tokens.len()));
         }
@@ -300,10 +310,10 @@ fn zip_end(text: &VoiceText, elements: &[Element], at: usize) -> Option<usize> {
 /// Finds postal codes behind states.
 fn zips(
     text: &VoiceText,
-    elements: &[Element],
+    elements: &[SpeechElement],
     cues: &Cues<'_>,
     places: &[(Range<usize>, EntityType)],
-    found: &mut Vec<Finding>,
+    found: &mut Vec<FoundSpan>,
 ) {
     for (tokens, _) in places.iter().filter(|(_, kind)| *kind != EntityType::LocationCountry) {
         if let Some(end) = zip_end(text, elements, tokens.end) {
@@ -313,7 +323,7 @@ fn zips(
     // With a word before it, the rules for numbers find it; it is a location too.
     for element in elements.iter().filter(|element| element.is_digits() && element.chars.len() == 5) {
         if cues.near(text, &element.tokens).next().is_some_and(|rule| rule.kind == EntityType::LocationZip) {
-            found.push(Finding::new(EntityType::Location, element.range.clone()));
+            found.push(FoundSpan::new(EntityType::Location, element.range.clone()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers, letters and codes in a text, spoken or written: what numbers of cards, telephones and papers are made of.
 
-use super::voice_text::{Token, VoiceText};
+use super::voice_text::{TextToken, VoiceText};
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum ElementKind {
 
 /// A number, a letter or a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct SpeechElement {
     pub(super) kind: ElementKind,
     /// Its digits and capital letters.
     pub(super) chars: String,
@@ -27,7 +27,7 @@ pub(super) struct Element {
     pub(super) is_spoken: bool,
 }
 
-impl Element {
+impl SpeechElement {
     /// Returns the number; `None` if it is none, or too large.
     pub(super) fn number(&self) -> Option<u64> {
         let is_number = matches!(self.kind, ElementKind::Digits | ElementKind::Ordinal);
@@ -108,8 +108,8 @@ fn tens(word: &str) -> Option<u64> {
 }
 
 /// Returns the elements of a text, in order.
-pub(super) fn elements(text: &VoiceText) -> Vec<Element> {
-    let mut found: Vec<Element> = Vec::new();
+pub(super) fn elements(text: &VoiceText) -> Vec<SpeechElement> {
+    let mut found: Vec<SpeechElement> = Vec::new();
     let mut at = 0;
     while at < text.tokens.len() {
         let spoken = spoken_element(text, at, &found);
@@ -128,9 +128,9 @@ pub(super) fn elements(text: &VoiceText) -> Vec<Element> {
     found
 }
 
-fn spoken_element(text: &VoiceText, at: usize, before: &[Element]) -> Option<Element> {
+fn spoken_element(text: &VoiceText, at: usize, before: &[SpeechElement]) -> Option<SpeechElement> {
     let (kind, chars, end) = spoken_number(text, at).or_else(|| weak_digit(text, at, before))?;
-    Some(Element { kind, chars, range: text.bytes(at..end), tokens: at..end, is_spoken: true })
+    Some(SpeechElement { kind, chars, range: text.bytes(at..end), tokens: at..end, is_spoken: true })
 }
 
 type Spoken = (ElementKind, String, usize);
@@ -228,7 +228,7 @@ fn below_thousand(text: &VoiceText, at: usize) -> Option<(u64, usize)> {
 }
 
 /// Reads a word that is a digit only among digits: "oh", and words that recognisers write for the digits of that sound.
-fn weak_digit(text: &VoiceText, at: usize, before: &[Element]) -> Option<Spoken> {
+fn weak_digit(text: &VoiceText, at: usize, before: &[SpeechElement]) -> Option<Spoken> {
     let word = text.plain(at);
     let follows = |count: usize| {
         let last = before.iter().rev().take(count).filter(|one| one.is_spoken && one.is_digits()).count() == count;
@@ -259,10 +259,11 @@ const LONGEST_NUMBER: usize = 500;
 /// The longest code that is read.
 const LONGEST_CODE: usize = 40;
 
-fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<Element>) {
+fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<SpeechElement>) {
     let token = &text.tokens[at];
     let core = &text.text[token.range.clone()];
-    let element = |kind, chars: String, range| Element { kind, chars, range, tokens: at..at + 1, is_spoken: false };
+    let element =
+        |kind, chars: String, range| SpeechElement { kind, chars, range, tokens: at..at + 1, is_spoken: false };
     if let Some(kind) = letters_kind(text, token, core) {
         let chars = core.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
         found.push(element(kind, chars, token.range.clone()));
@@ -299,12 +300,12 @@ fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<Element>) {
 }
 
 /// Adds each group of digits of a word, which begins at this byte of the text.
-fn push_groups(core: &str, start: usize, token: usize, found: &mut Vec<Element>) {
+fn push_groups(core: &str, start: usize, token: usize, found: &mut Vec<SpeechElement>) {
     let mut start = start;
     for group in core.split_inclusive(|c: char| !c.is_ascii_digit()) {
         let digits = group.trim_end_matches(|c: char| !c.is_ascii_digit());
         if !digits.is_empty() {
-            found.push(Element {
+            found.push(SpeechElement {
                 kind: ElementKind::Digits,
                 chars: digits.to_owned(),
                 range: start..start + digits.len(),
@@ -325,7 +326,7 @@ fn is_grouped(core: &str) -> bool {
     first && !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && is_number(group))
 }
 
-fn letters_kind(text: &VoiceText, token: &Token, core: &str) -> Option<ElementKind> {
+fn letters_kind(text: &VoiceText, token: &TextToken, core: &str) -> Option<ElementKind> {
     let is_letter = |part: &str| part.len() == 1 && part.bytes().all(|byte| byte.is_ascii_alphabetic());
     let is_spelled = core.split(['-', '.']).all(is_letter);
     let is_capitals = text.is_cased
@@ -340,7 +341,7 @@ fn letters_kind(text: &VoiceText, token: &Token, core: &str) -> Option<ElementKi
 const FILLERS: [&str; 12] = ["uh", "um", "er", "ah", "hmm", "dash", "hyphen", "space", "okay", "ok", "then", "and"];
 
 /// Returns the runs of elements that belong together: only separators and fillers are between them.
-pub(super) fn runs(text: &VoiceText, elements: &[Element]) -> Vec<Range<usize>> {
+pub(super) fn runs(text: &VoiceText, elements: &[SpeechElement]) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut start = 0;
     for at in 0..elements.len() {
@@ -353,7 +354,7 @@ pub(super) fn runs(text: &VoiceText, elements: &[Element]) -> Vec<Range<usize>> 
     runs
 }
 
-fn is_joined(text: &VoiceText, one: &Element, next: &Element) -> bool {
+fn is_joined(text: &VoiceText, one: &SpeechElement, next: &SpeechElement) -> bool {
     if one.kind == ElementKind::Ordinal || next.kind == ElementKind::Ordinal {
         return false;
     }
@@ -362,7 +363,7 @@ fn is_joined(text: &VoiceText, one: &Element, next: &Element) -> bool {
         return false;
     }
     // "two and three" are two numbers; "four two, and then four two" is one.
-    let is_long = |element: &Element| element.chars.len() > 2;
+    let is_long = |element: &SpeechElement| element.chars.len() > 2;
     if between.clone().any(|token| text.plain(token) == "and") && !(is_long(one) && is_long(next)) {
         return false;
     }
@@ -370,7 +371,7 @@ fn is_joined(text: &VoiceText, one: &Element, next: &Element) -> bool {
     if !between.is_empty() {
         return !gap.contains(['?', '!', '$', '€', '£', '%', ';']);
     }
-    let is_short = |element: &Element| !element.is_spoken && element.chars.len() < 3;
+    let is_short = |element: &SpeechElement| !element.is_spoken && element.chars.len() < 3;
     let ends = gap.contains(". ") && (is_short(one) || is_short(next));
     !ends && gap.chars().all(|c| c.is_whitespace() || "-–.,/()+'x".contains(c))
 }

@@ -7,13 +7,13 @@ use std::ops::Range;
 
 /// Information of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(super) struct FoundSpan {
     pub(super) kind: EntityType,
     /// Bytes of the text; never empty.
     pub(super) range: Range<usize>,
 }
 
-impl Finding {
+impl FoundSpan {
     pub(super) fn new(kind: EntityType, range: Range<usize>) -> Self {
         Self { kind, range }
     }
@@ -27,10 +27,10 @@ impl Finding {
 /// Returns the findings of the wanted kinds without overlaps, in order. Where two overlap, the longer one counts, or the
 /// kind that is named first in [`EntityType`]; what the other one covers beyond it remains, so that nothing that was found
 /// is shown.
-pub(super) fn without_overlaps(mut all: Vec<Finding>, wanted: &BTreeSet<EntityType>, text: &str) -> Vec<Finding> {
+pub(super) fn without_overlaps(mut all: Vec<FoundSpan>, wanted: &BTreeSet<EntityType>, text: &str) -> Vec<FoundSpan> {
     all.retain(|one| wanted.contains(&one.kind));
     all.sort_by_key(|one| (one.range.start, std::cmp::Reverse(one.range.end), one.kind));
-    let mut kept: Vec<Finding> = Vec::new();
+    let mut kept: Vec<FoundSpan> = Vec::new();
     for one in all {
         match kept.last_mut() {
             Some(last) if one.range.start < last.range.end => join(&mut kept, one, text),
@@ -42,7 +42,7 @@ pub(super) fn without_overlaps(mut all: Vec<Finding>, wanted: &BTreeSet<EntityTy
 }
 
 /// Adds a finding that begins in the last one, or in one before it, whose place is covered already.
-fn join(kept: &mut Vec<Finding>, mut one: Finding, text: &str) {
+fn join(kept: &mut Vec<FoundSpan>, mut one: FoundSpan, text: &str) {
     let Some(last) = kept.last_mut() else { return };
     one.range.start = one.range.start.max(last.range.start);
     if one.range.end <= last.range.end {
@@ -60,7 +60,7 @@ fn join(kept: &mut Vec<Finding>, mut one: Finding, text: &str) {
         false => {
             let rest = trim(text, last.range.end..one.range.end);
             if !rest.is_empty() {
-                kept.push(Finding { range: rest, ..one });
+                kept.push(FoundSpan { range: rest, ..one });
             }
         }
     }
@@ -82,7 +82,7 @@ mod tests {
         use EntityType::{Date, Name, NameGiven, Year};
         let text = "john smith 1976 july";
         let kept = |all: &[(EntityType, Range<usize>)], wanted: &[EntityType]| {
-            let all = all.iter().map(|(kind, range)| Finding::new(*kind, range.clone())).collect();
+            let all = all.iter().map(|(kind, range)| FoundSpan::new(*kind, range.clone())).collect();
             let kept = without_overlaps(all, &wanted.iter().copied().collect(), text);
             kept.into_iter().map(|one| (one.kind, one.range)).collect::<Vec<_>>()
         };
