@@ -5,39 +5,28 @@ use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
+use super::{is_one_of, pattern};
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 static MONEY: LazyLock<Regex> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(
-        r"(?i)(?:US|C|A|NZ|HK)?[$€£¥₹]\s?\d[\d,.]*(?:\s?(?:k|m|bn|thousand|million|billion)\b)?|\b\d[\d,.]*\s?[€£]",
-    )
-    .expect("a pattern")
+    pattern(r"(?i)(?:US|C|A|NZ|HK)?[$€£¥₹]\s?\d[\d,.]*(?:\s?(?:k|m|bn|thousand|million|billion)\b)?|\b\d[\d,.]*\s?[€£]")
 });
 
 static COORDINATES: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"(?i)[-+]?\d{1,3}\.\d{2,}\s*°?\s*[NS]?\s*,\s*[-+]?\d{1,3}\.\d{2,}(?:\s*°?\s*[EW]\b)?|\d{1,3}°(?:\s?\d{1,2}(?:\.\d+)?['′])?(?:\s?\d{1,2}(?:\.\d+)?(?:''|[″\x22]))?\s?[NSEW]\b";
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(text).expect("a pattern")
+    pattern(text)
 });
 
-static AGE: LazyLock<Regex> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(r"(?i)\b\d{1,3}\s?(?:-\s?|\s)?(?:years?|months?|weeks?|days?|yrs?)(?:\s?-\s?|\s)old\b")
-        .expect("a pattern")
-});
+static AGE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b\d{1,3}\s?(?:-\s?|\s)?(?:years?|months?|weeks?|days?|yrs?)(?:\s?-\s?|\s)old\b"));
 
 const CURRENCIES: &str = "dollar dollars buck bucks cent cents euro euros pound pounds quid pence penny pennies rupee rupees yen \
     usd eur gbp grand pesos peso franc francs shillings";
 
 const DOSES: &str = "mg mcg ml cc milligram milligrams microgram micrograms milliliter milliliters millilitre millilitres \
     tablet tablets pill pills capsule capsules puff puffs drops unit units";
-
-fn is_one_of(list: &str, word: &str) -> bool {
-    !word.is_empty() && list.split_whitespace().any(|one| one == word)
-}
 
 /// Finds numbers with their units.
 pub(in super::super) fn find(

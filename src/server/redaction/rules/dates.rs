@@ -5,6 +5,7 @@ use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
+use super::{is_one_of, pattern};
 use regex::Regex;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,14 +30,13 @@ const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday",
 
 static NUMERIC: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"\b(?:\d{1,2}[/.-]\d{1,2}[/.-](?:\d{4}|\d{2})|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}/\d{4})\b(?:T\d{2}:\d{2}\S{0,20})?";
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(text).expect("a pattern")
+    pattern(text)
 });
 
 static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(r"(?i)\b\d{1,2}(?:[:.][0-5]\d(?::[0-5]\d)?)?\s?(?:a\.m\.|p\.m\.|am\b|pm\b)|\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?\b")
-        .expect("a pattern")
+    pattern(
+        r"(?i)\b\d{1,2}(?:[:.][0-5]\d(?::[0-5]\d)?)?\s?(?:a\.m\.|p\.m\.|am\b|pm\b)|\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?\b",
+    )
 });
 
 /// The elements of a text by the tokens at which they begin.
@@ -249,7 +249,7 @@ const BEFORE_YEARS: &str = "in since of year from until till by early late mid a
 fn lone_year(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<(Range<usize>, EntityType)> {
     let (end, is_certain) = numbers.year(at)?;
     let before = if at > 0 { text.plain(at - 1) } else { "" };
-    let is_cued = BEFORE_YEARS.split_whitespace().any(|word| word == before);
+    let is_cued = is_one_of(BEFORE_YEARS, before);
     let is_longer = numbers.0.get(&end).is_some_and(|next| next.is_digits()) && text.is_open_after(end - 1);
     ((is_certain || is_cued || is_alone(text, at, end)) && !is_longer).then_some((at..end, EntityType::Year))
 }
@@ -360,7 +360,7 @@ const UNITS: &str = "second seconds minute minutes hour hours day days week week
     fortnight fortnights night nights century centuries";
 
 fn duration_at(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<Range<usize>> {
-    let is_unit = |token: usize| UNITS.split_whitespace().any(|unit| unit == text.plain(token));
+    let is_unit = |token: usize| is_one_of(UNITS, text.plain(token));
     let (_, end) = numbers.at(at).filter(|_| !numbers.0.get(&at).is_some_and(|one| !one.is_digits()))?;
     let unit = end + usize::from(text.plain(end) == "and") * 3 * usize::from(text.has_at(end, "and a half").is_some());
     (is_unit(unit) && !matches!(text.plain(unit + 1), "old" | "ago")).then_some(at..unit + 1)

@@ -5,15 +5,11 @@ use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
+use super::{is_one_of, pattern};
 use regex::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::sync::LazyLock;
-
-fn pattern(text: &str) -> Regex {
-    #[expect(clippy::expect_used, reason = "the patterns are constants, and each is used in a test")]
-    Regex::new(text).expect("a pattern")
-}
 
 static EMAIL: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"[^\s@<>()\[\],;:"]+\s?@\s?[^\s@<>()\[\],;:".]+(?:\.[^\s@<>()\[\],;:".?!]+)+"#));
@@ -65,10 +61,6 @@ const ENDINGS: &str = "com org net edu gov mil info biz io co ai app dev me tv u
 
 const FILE_ENDINGS: &str =
     "pdf doc docx xls xlsx ppt pptx txt csv jpg jpeg png gif mp3 mp4 wav mov zip exe html json xml md";
-
-fn is_one_of(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
-}
 
 /// Reads a word or letters that are spelled, such as `u k`; returns it and the token behind it.
 fn joined_letters(text: &VoiceText, at: usize, list: &str) -> Option<usize> {

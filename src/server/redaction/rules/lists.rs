@@ -4,6 +4,7 @@ use super::super::cue::Cues;
 use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::voice_text::VoiceText;
+use super::is_one_of;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -107,8 +108,7 @@ fn is_meant(text: &VoiceText, at: usize, kind: EntityType) -> bool {
         )
     };
     let is_language = speaks(1) || speaks(2) || text.plain(at + 1) == "language" || text.plain(at + 1) == "speaker";
-    let has_both = LANGUAGES.split_whitespace().any(|word| word == text.plain(at))
-        && ORIGINS.split_whitespace().any(|word| word == text.plain(at));
+    let has_both = is_one_of(LANGUAGES, text.plain(at)) && is_one_of(ORIGINS, text.plain(at));
     match kind {
         EntityType::Language => is_language || !has_both,
         // "Polish" without its capital is a verb, and a "pole" a pole.

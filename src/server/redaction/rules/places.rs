@@ -6,6 +6,7 @@ use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::speech_elements::{ElementKind, SpeechElement};
 use super::super::voice_text::VoiceText;
+use super::{is_one_of, pattern};
 use regex::Regex;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,8 +39,7 @@ const UNITS: [&str; 9] = ["apartment", "apt", "suite", "unit", "flat", "floor", 
 
 static POSTCODES: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"\b(?:[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}|[A-Z]\d[A-Z]\s\d[A-Z]\d|\d{5}-\d{4})\b";
-    #[expect(clippy::expect_used, reason = "a constant that tests use")]
-    Regex::new(text).expect("a pattern")
+    pattern(text)
 });
 
 type Places = HashMap<&'static str, Vec<(&'static str, EntityType)>>;
@@ -95,10 +95,6 @@ fn push(text: &VoiceText, kind: EntityType, tokens: Range<usize>, found: &mut Ve
 /// Every place is a location.
 fn both(kind: EntityType, range: Range<usize>) -> [FoundSpan; 2] {
     [FoundSpan::new(kind, range.clone()), FoundSpan::new(EntityType::Location, range)]
-}
-
-fn is_one_of(list: &str, word: &str) -> bool {
-    !word.is_empty() && list.split_whitespace().any(|one| one == word)
 }
 
 fn listed(text: &VoiceText, at: usize) -> Option<(Range<usize>, EntityType)> {
