@@ -57,6 +57,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/reference/exit-codes.md"),
     page!("docs/reference/files.md"),
     page!("docs/reference/log.md"),
+    page!("docs/reference/redaction.md"),
     page!("docs/reference/service-parameters.md"),
     page!("docs/reference/settings.md"),
     page!("docs/explanation/accuracy.md"),
