@@ -66,7 +66,7 @@ impl Answer {
         };
         let Record { result, .. } = read;
         let spoken: Spoken = result.unwrap_or_default();
-        let transcription = spoken.transcription.unwrap_or_default();
+        let transcription = spoken.into_speech();
         let unread = transcription.unreadable_fields().describe();
         let record = serde_json::from_slice(&raw).unwrap_or_default();
         let transcript = transcription.transcript().clone();

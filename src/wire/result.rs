@@ -62,6 +62,11 @@ impl Spoken {
         self.transcription.as_ref().is_none_or(ReadTranscript::is_silent)
     }
 
+    /// Returns the transcript. Where a result with something to write has none, it could not be read.
+    pub fn into_speech(self) -> ReadTranscript {
+        self.transcription.unwrap_or_else(|| ReadTranscript::unreadable("transcription"))
+    }
+
     /// Stands for a result that is no object: nothing of it could be read.
     fn unreadable() -> Self {
         Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }

@@ -104,7 +104,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), None).unwrap();
     render_result(ResultToRender {
         raw,
-        speech: record.result.unwrap_or_default().transcription.unwrap_or_default(),
+        speech: record.result.unwrap_or_default().into_speech(),
         formats,
         captions: &CaptionRules::default(),
         requested: None,
@@ -243,6 +243,19 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und", "und-x-2"]);
     answer["result"]["translation"]["results"][0]["error"] = json!({ "message": "no" });
     assert_eq!(languages(&answer), ["en", "und"]);
+}
+
+/// Such a result has its enrichments only: the text is not there, which is not the same as a recording without speech.
+#[test]
+fn a_result_without_a_transcript_names_it() {
+    let absent = deleted(&rich(), "/result/transcription");
+    for answer in [absent, replaced(&rich(), "/result/transcription", Value::Null)] {
+        let result = rendered_raw(taken(&answer["id"], &answer, ""), &Format::ALL);
+        assert_eq!(result.unread.as_deref(), Some("transcription"));
+        assert!(by_name(result).contains_key("summary.txt"));
+    }
+    let silent = json!({ "full_transcript": "", "languages": [], "utterances": [] });
+    assert_eq!(rendered(&replaced(&rich(), "/result/transcription", silent), &Format::ALL).unread, None);
 }
 
 /// The first one is written; the other one is kept with the result, and named.

@@ -117,7 +117,7 @@ fn render_outputs(
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: spoken.transcription.unwrap_or_default(),
+        speech: spoken.into_speech(),
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, purchase_key, job),
