@@ -12,6 +12,7 @@ use crate::wire::enrichment_reader::{ReadEnrichments, TranslatedSpeech};
 use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::transcript_reader::ReadTranscript;
 use std::borrow::Cow;
+use crate::wire::utterance_times::TimeLimit;
 use std::collections::BTreeSet;
 
 /// A result, and how its outputs are to be.
@@ -67,7 +68,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
         let rules = captions.layout(language);
         requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))
     };
-    let enrichments = read_enrichments(&raw, formats, &production);
+    let enrichments = read_enrichments(&raw, formats, &production, speech.time_limit());
     let language = language(speech.transcript()).map(str::to_owned);
     let unread = joined([speech.unreadable_fields().describe(), enrichments.describe_unread()]);
     let mut outputs = {
@@ -100,7 +101,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
     RenderedResult { outputs, language, unread }
 }
 
-fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production) -> ReadEnrichments {
+fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production, limit: TimeLimit) -> ReadEnrichments {
     let mut wanted: BTreeSet<Enrichment> = formats.iter().flat_map(|format| enrichments_of(*format)).copied().collect();
     // It names the languages that there are translations into.
     if formats.contains(&Format::Provenance) {
@@ -110,7 +111,7 @@ fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production) -> 
         return ReadEnrichments::default();
     }
     let params = Params::parse_lenient(&production.params);
-    ReadEnrichments::read(&String::from_utf8_lossy(raw), &wanted, &params.target_languages())
+    ReadEnrichments::read(&String::from_utf8_lossy(raw), &wanted, &params.target_languages(), limit)
 }
 
 /// Renders all formats; JSON is left empty.

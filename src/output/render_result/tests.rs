@@ -50,7 +50,7 @@ fn rich() -> Value {
         "file": { "filename": "talk.wav" },
         "request_params": { "model": "base", "translation": true,
             "translation_config": { "target_languages": ["fr", "de"] }, "callback_url": "https://h.example/secret" },
-        "result": { "metadata": { "audio_duration": 9.0 },
+        "result": { "metadata": { "audio_duration": 240.0 },
             "transcription": { "full_transcript": "Hello. Well.", "languages": ["en"],
                 "utterances": [utterance("Hello.", 0, 0.5), utterance("Well.", 1, 3.0)],
                 "subtitles": [{ "format": "srt", "subtitles": "1\n00:00:00,500 --> 00:00:02,500\nHello.\n" }] },
@@ -245,6 +245,35 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und"]);
 }
 
+/// Players and pages search the lines by time, and a person reads them in that order.
+#[test]
+fn utterances_out_of_order_are_in_order_in_every_output() {
+    let ordered = rich();
+    let mut answer = rich();
+    answer["result"]["transcription"]["utterances"].as_array_mut().unwrap().reverse();
+    let formats = [Format::Txt, Format::TimesTxt, Format::Html, Format::Md, Format::UtterancesCsv, Format::WordsCsv];
+    assert_eq!(by_name(rendered(&answer, &formats)), by_name(rendered(&ordered, &formats)));
+}
+
+/// No caption is outside of the recording, and ASS has one digit for the hours.
+#[test]
+fn impossible_times_are_named_and_give_no_captions_elsewhere() {
+    let mut answer = rich();
+    let utterances = answer["result"]["transcription"]["utterances"].as_array_mut().unwrap();
+    (utterances[0]["start"], utterances[0]["words"][0]["start"]) = (json!(-5), json!(-5));
+    (utterances[1]["end"], utterances[1]["words"][0]["end"]) = (json!(1e300), json!(1e300));
+    answer["result"]["transcription"]["subtitles"] = Value::Null;
+    answer["result"]["chapterization"]["results"] = json!([{ "headline": "Late", "start": 1e9, "end": 1e9 }]);
+    let RenderedResult { outputs, unread, .. } =
+        rendered(&answer, &[Format::Srt, Format::Ass, Format::UtterancesCsv, Format::Chapters]);
+    let named = "utterances.end, utterances.start, words.end, words.start, chapterization.end, chapterization.start";
+    assert_eq!(unread.as_deref(), Some(named));
+    for RenderedOutput { bytes, .. } in outputs {
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(!text.contains("999:") && !text.contains("99:59:59") && !text.contains("e300"), "{text}");
+    }
+}
+
 /// Such a result has its enrichments only: the text is not there, which is not the same as a recording without speech.
 #[test]
 fn a_result_without_a_transcript_names_it() {
@@ -366,11 +395,12 @@ fn enrichment_at(path: &str) -> Option<Enrichment> {
     Enrichment::of_name(name)
 }
 
-/// Fields that outputs can do without and that services send in several types: a value of another type is as none.
+/// Fields that no output is made from, or of which the service's answer tells nothing without them.
 fn may_be_anything(path: &str) -> bool {
     let key = path.rsplit('/').next().unwrap_or_default();
     !path.starts_with("/result")
-        || ["channel", "confidence", "speaker", "success", "is_empty", "error", "exec_time", "keywords"].contains(&key)
+        || ["success", "is_empty", "error", "exec_time", "keywords"].contains(&key)
+        || enrichment_at(path).is_some() && ["channel", "confidence", "speaker"].contains(&key)
         || path.starts_with("/result/metadata")
         || path.contains("/subtitles")
         || path.contains("/keywords/")
