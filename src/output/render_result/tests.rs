@@ -245,6 +245,23 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und"]);
 }
 
+/// Its outputs would be those of the recording once more. Where several languages are spoken, it has another text.
+#[test]
+fn a_translation_into_the_spoken_language_is_the_original() {
+    let mut answer = rich();
+    answer["result"]["translation"]["results"][1]["languages"] = json!(["en"]);
+    let languages = |answer: &Value| {
+        let outputs = rendered(answer, &[Format::Srt]).outputs;
+        outputs.into_iter().map(|output| output.kind.language.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!(languages(&answer), ["en", "fr"]);
+    answer["result"]["transcription"]["utterances"][1]["language"] = json!("fr");
+    assert_eq!(languages(&answer), ["en", "fr", "en"]);
+    answer["result"]["transcription"]["utterances"] = json!([]);
+    answer["result"]["transcription"]["full_transcript"] = json!("");
+    assert_eq!(languages(&answer), ["en", "fr", "en"], "nothing else has the text");
+}
+
 /// Players and pages search the lines by time, and a person reads them in that order.
 #[test]
 fn utterances_out_of_order_are_in_order_in_every_output() {
