@@ -110,6 +110,18 @@ fn outputs_get_the_owner_group_and_mode_of_their_source() {
     }
 }
 
+/// `nobody` has the number that stands for unknown owners in a container, and is a user like others where it is known.
+#[test]
+fn outputs_can_be_given_to_nobody() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("outputs = [\"srt\"]\nowner = 65534").bed();
+    write(&bed, "talk.wav", "one");
+    bed.once(0);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(fs::metadata(bed.path("inbox/talk.en.srt")).unwrap().uid(), 65_534);
+    }
+}
+
 #[test]
 fn an_owner_that_is_refused_is_a_warning() {
     let stub = Stub::well();
