@@ -415,8 +415,9 @@ fn is_by_components() -> bool {
 /// The extended attribute that holds an access control list.
 const ACL: &str = "system.posix_acl_access";
 
-/// The overflow uid, which stands for owners without a number in a user namespace, such as in a container.
-const NOBODY: u32 = 65_534;
+/// The overflow uid, which stands for owners without a number in a user namespace, such as in a container. A file of it
+/// may be anybody's.
+pub const NOBODY: u32 = 65_534;
 
 /// Returns the permissions of a file or folder, to be given to what is made for it.
 ///
@@ -433,7 +434,8 @@ pub fn access_of(path: &RootedPath) -> io::Result<Access> {
     };
     // With an access control list, the group bits of the mode are the mask of the list.
     let mode = entry.map_or(mode, |entry| mode & !0o70 | mode & (entry << 3));
-    Ok(Access { mode, group, owner: Some(stat.st_uid), acl })
+    let owner = Some(stat.st_uid).filter(|owner| *owner != NOBODY);
+    Ok(Access { mode, group, owner, acl })
 }
 
 /// Returns the access control list of a file, and what it allows the group; two `None` if there is no list.
@@ -462,7 +464,7 @@ pub fn give(access: &Access, to: &impl AsFd) {
         let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode_of(is_folder, has_group) | inherited));
     }
     // The owner comes last: after giving a file away, this process may not change it.
-    if let Some(owner) = access.owner.filter(|owner| *owner != current.st_uid && *owner != NOBODY) {
+    if let Some(owner) = access.owner.filter(|owner| *owner != current.st_uid) {
         let _ = rustix::fs::fchown(to, Some(rustix::fs::Uid::from_raw(owner)), None);
     }
 }
@@ -688,5 +690,8 @@ mod tests {
             Root::open(&root).unwrap().make_folders(Path::new(&folder), &|_| Some(access.clone())).unwrap();
             assert_eq!(fs::metadata(root.join(folder)).unwrap().uid(), expected);
         }
+        let file = tempfile::tempfile_in(&root).unwrap();
+        give(&Access { owner: Some(NOBODY), ..access_of(&talk).unwrap() }, &file);
+        assert_eq!(file.metadata().unwrap().uid(), NOBODY, "a person set this owner");
     }
 }

@@ -117,9 +117,11 @@ fn clings_to_previous(c: char) -> bool {
 /// Returns when the utterance starts and ends, in seconds.
 fn span(utterance: &Utterance, after: f64, tokens: &Tokens) -> (f64, f64) {
     let words = &utterance.words;
-    let first_word = words.iter().find_map(|word| believable(word.start));
+    let first_word = words.iter().filter(|word| word.end > 0.0).find_map(|word| believable(word.start));
     let last_word = words.iter().filter_map(|word| believable(word.end)).reduce(f64::max);
-    let start = believable(utterance.start).or(first_word).unwrap_or(after);
+    // Both times are 0 where the service gave none.
+    let own = believable(utterance.start).filter(|start| *start > 0.0 || utterance.end > 0.0);
+    let start = own.or(first_word).unwrap_or(after);
     let end = believable(utterance.end).into_iter().chain(last_word).fold(0.0, f64::max);
     if end > start { (start, end) } else { (start, start + time_to_say(tokens)) }
 }

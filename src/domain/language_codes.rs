@@ -84,6 +84,13 @@ pub fn short_code(code: &str) -> String {
     }
 }
 
+/// Whether a text in the language `own` is one in `wanted`, too: the same language, in the same region if `wanted` names
+/// one (`en` is wanted and `en-US` is there; not the other way round).
+pub fn is_in_language(own: &str, wanted: &str) -> bool {
+    let region = |code: &str| code.split_once(['-', '_']).map(|(_, region)| region.to_ascii_lowercase());
+    short_code(own) == short_code(wanted) && region(wanted).is_none_or(|wanted| region(own) == Some(wanted))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +110,15 @@ mod tests {
         for (english, usual) in BIBLIOGRAPHIC {
             assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.matches_tag(usual)), "{english}");
         }
+    }
+
+    #[test]
+    fn a_region_counts_where_it_is_wanted() {
+        let pairs = [("en", "en"), ("eng", "EN"), ("en-US", "en"), ("pt-BR", "pt_br"), ("jv", "jw")];
+        assert!(pairs.iter().all(|(own, wanted)| is_in_language(own, wanted)));
+        assert!(
+            [("en", "de"), ("zh", "zh-TW"), ("pt-PT", "pt-BR")].iter().all(|(own, other)| !is_in_language(own, other))
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::domain::sent_audio::ExtractedPart;
 use crate::domain::split::PartRange;
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::domain::transcript::Transcript;
-use crate::output::time_offset::{sent_part, shift_times, shift_to_recording};
+use crate::output::time_offset::{sent_part, shift_by, shift_to_recording};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
@@ -62,11 +62,11 @@ impl Answer {
         // An answer without the token, for a part that another job sent, is only known to begin with its range.
         let (raw, read) = match sent {
             Some(_) => shift_to_recording(Cow::Owned(raw), cut)?,
-            None => shift_to_recording(shift_times(&raw, range.from_ms), None)?,
+            None => shift_by(Cow::Owned(raw), range.from_ms)?,
         };
         let Record { result, .. } = read;
         let spoken: Spoken = result.unwrap_or_default();
-        let transcription = spoken.transcription.unwrap_or_default();
+        let transcription = spoken.into_speech();
         let unread = transcription.unreadable_fields().describe();
         let record = serde_json::from_slice(&raw).unwrap_or_default();
         let transcript = transcription.transcript().clone();

@@ -3,6 +3,7 @@
 
 use crate::captions::CaptionRules;
 use crate::domain::format::{Content, Format};
+use crate::domain::language_codes::{is_in_language, short_code};
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::Transcript;
 use crate::output::formats::{Finished, Production, Provenance, enrichments_of, render, render_json};
@@ -11,6 +12,7 @@ use crate::output::requested_layout::requested_over;
 use crate::wire::enrichment_reader::{ReadEnrichments, TranslatedSpeech};
 use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::transcript_reader::ReadTranscript;
+use crate::wire::utterance_times::TimeLimit;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -67,7 +69,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
         let rules = captions.layout(language);
         requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))
     };
-    let enrichments = read_enrichments(&raw, formats, &production);
+    let enrichments = read_enrichments(&raw, formats, &production, speech.time_limit());
     let language = language(speech.transcript()).map(str::to_owned);
     let unread = joined([speech.unreadable_fields().describe(), enrichments.describe_unread()]);
     let mut outputs = {
@@ -83,7 +85,8 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
             is_translation: false,
         };
         let mut outputs = render_all(formats, &finished);
-        for (n, translation) in enrichments.translations.iter().enumerate() {
+        let translations = enrichments.translations.iter().enumerate();
+        for (n, translation) in translations.filter(|(_, translation)| !is_original(translation, speech.transcript())) {
             let layout = layout_for(translation.language.as_deref().unwrap_or_default());
             let subtitles = if ignores_sent_subtitles { &[] } else { translation.speech.subtitles_by_format() };
             outputs.extend(render_translation(formats, &Finished { layout, subtitles, ..finished }, translation, n));
@@ -100,7 +103,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
     RenderedResult { outputs, language, unread }
 }
 
-fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production) -> ReadEnrichments {
+fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production, limit: TimeLimit) -> ReadEnrichments {
     let mut wanted: BTreeSet<Enrichment> = formats.iter().flat_map(|format| enrichments_of(*format)).copied().collect();
     // It names the languages that there are translations into.
     if formats.contains(&Format::Provenance) {
@@ -110,7 +113,7 @@ fn read_enrichments(raw: &[u8], formats: &[Format], production: &Production) -> 
         return ReadEnrichments::default();
     }
     let params = Params::parse_lenient(&production.params);
-    ReadEnrichments::read(&String::from_utf8_lossy(raw), &wanted, &params.target_languages())
+    ReadEnrichments::read(&String::from_utf8_lossy(raw), &wanted, &params.target_languages(), limit)
 }
 
 /// Renders all formats; JSON is left empty.
@@ -145,6 +148,15 @@ fn render_translation(
         ..*original
     };
     render_all(&formats, &finished)
+}
+
+/// Whether a translation is into the only language that is spoken: its outputs would be those of the recording once more.
+fn is_original(translation: &TranslatedSpeech, spoken: &Transcript) -> bool {
+    let Some((own, target)) = language(spoken).zip(translation.language.as_deref()) else { return false };
+    let of_utterances = spoken.utterances.iter().map(|utterance| utterance.language.as_str());
+    let mut others = spoken.languages.iter().map(String::as_str).chain(of_utterances).filter(|code| !code.is_empty());
+    let has_text = !spoken.utterances.is_empty();
+    has_text && is_in_language(own, target) && others.all(|code| short_code(code) == short_code(own))
 }
 
 fn joined(parts: [Option<String>; 2]) -> Option<String> {

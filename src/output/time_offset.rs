@@ -3,11 +3,13 @@
 //!
 //! Only the times are changed, as text: everything else in the answer stays as the service sent it.
 
+use crate::domain::names::TranscriptionId;
 use crate::domain::sent_audio::ExtractedPart;
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use crate::wire::utterance_times::TimeLimit;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -29,13 +31,35 @@ pub fn sent_part<S>(record: &Record<S, BoundedValue>, own: Option<ExtractedPart>
 /// Returns an error if the answer is not a JSON object.
 pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
     let late_ms = sent_part(&Record::<IgnoredAny, _>::of_kept(&raw)?, own).map_or(0, |part| part.start_ms);
+    shift_by(raw, late_ms)
+}
+
+/// Like [`shift_to_recording`], where the times are known to be too early by `late_ms` milliseconds.
+///
+/// # Errors
+/// Returns an error if the answer is not a JSON object.
+pub fn shift_by(raw: Cow<'_, [u8]>, late_ms: u64) -> serde_json::Result<InTime<'_>> {
     let shifted = match shift_times(&raw, late_ms) {
         Cow::Owned(shifted) => Some(shifted),
         Cow::Borrowed(_) => None,
     };
     let raw = shifted.map_or(raw, Cow::Owned);
-    let record = Record::of_kept(&raw)?;
+    let mut record = Record::of_kept(&raw)?;
+    limit_times(&mut record, late_ms);
     Ok((raw, record))
+}
+
+/// Removes the times that are not of the recording. A joined answer has the lengths of its parts without their places:
+/// its parts were limited.
+fn limit_times(record: &mut Record<Spoken, BoundedValue>, late_ms: u64) {
+    let of_file = record.file.as_ref().and_then(|file| file.audio_duration);
+    let Some(spoken) = record.result.as_mut().filter(|_| !TranscriptionId::new(record.id.as_str()).is_joined()) else {
+        return;
+    };
+    let end = spoken.audio_seconds.or(of_file).map(|seconds| seconds + late_ms as f64 / 1_000.0);
+    if let Some(speech) = &mut spoken.transcription {
+        speech.limit_times(end.map_or_else(TimeLimit::default, TimeLimit::of_recording));
+    }
 }
 
 /// The part of an answer that contains times.
@@ -123,8 +147,8 @@ fn shift_seconds(number: &str, late_ms: u64) -> String {
     let Ok(value) = number.parse::<f64>() else { return number.to_owned() };
     let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len()).clamp(3, 9);
     let later = value + late_ms as f64 / 1_000.0;
-    // A JSON number can be too large for a float, and then cannot be written again.
-    if !later.is_finite() {
+    // A JSON number can be too large for a float, and then cannot be written again. A time before the start is none.
+    if !later.is_finite() || value < -1.0 {
         return number.to_owned();
     }
     let text = format!("{later:.digits$}");
@@ -213,6 +237,23 @@ mod tests {
         assert_eq!(shifted(&answer, 1_000), answer);
         let answer = json!({"result": {"subtitles": "00:00:01,000 --> 00:00:02,000"}}).to_string();
         assert_eq!(shifted(&answer, huge), answer);
+    }
+
+    /// The file that was sent has 11 s, and begins 4 s after the recording.
+    #[test]
+    fn a_time_that_the_recording_does_not_have_is_unread() {
+        let said =
+            |start: f64, end: f64| json!({ "text": "a", "start": start, "end": end, "language": "en", "words": [] });
+        let unread = |utterances: Value| {
+            let answer = json!({ "id": "t", "status": "done", "result": { "metadata": { "audio_duration": 11.0 },
+                "transcription": { "full_transcript": "a", "languages": ["en"], "utterances": utterances } } });
+            let (_, record) = shift_by(Cow::Owned(answer.to_string().into_bytes()), 4_000).unwrap();
+            record.result.unwrap().into_speech().unreadable_fields().describe().unwrap_or_default()
+        };
+        assert_eq!(unread(json!([said(0.0, 5.0), said(6.0, 11.0)])), "");
+        assert_eq!(unread(json!([said(-5.0, 5.0), said(6.0, 1e300)])), "utterances.end, utterances.start");
+        assert_eq!(unread(json!([said(0.0, 5.0), said(6.0, 13.0)])), "utterances.end");
+        assert_eq!(unread(json!([said(100.0, 105.0)])), "", "the length is wrong");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! unexpected shape is no error: it costs only what is in it, and is named.
 
 use super::enrichment_parts::{EnrichmentParts, has_failed, list, object, payload, value};
+use super::lax_reader::NO_SPEAKER;
 use super::tolerant::readable;
 use super::transcript_reader::ReadTranscript;
+use super::utterance_times::TimeLimit;
 use crate::domain::enrichments::{Chapter, NamedEntity, PromptAnswer, SentenceSentiment, TimedSentence};
 use crate::domain::missing_enrichment::Enrichment;
 use serde_json::value::RawValue;
@@ -28,6 +30,7 @@ pub struct ReadEnrichments {
     pub speakers: Option<String>,
     pub translations: Vec<TranslatedSpeech>,
     unread: UnreadParts,
+    limit: TimeLimit,
 }
 
 /// The speech in a target language.
@@ -50,11 +53,11 @@ impl UnreadParts {
 
 impl ReadEnrichments {
     /// Reads those enrichments of an answer that are `wanted`. `targets`: the target languages of the request, which
-    /// tell the language of a translation where the result does not.
-    pub fn read(answer: &str, wanted: &BTreeSet<Enrichment>, targets: &[&str]) -> Self {
+    /// tell the language of a translation where the result does not. `limit`: the latest time that they may have.
+    pub fn read(answer: &str, wanted: &BTreeSet<Enrichment>, targets: &[&str], limit: TimeLimit) -> Self {
         let answer = readable(answer);
         let parts = EnrichmentParts::of(&answer);
-        let mut read = Self::default();
+        let mut read = Self { limit, ..Self::default() };
         for enrichment in wanted {
             for part in parts.of_enrichment(*enrichment) {
                 read.add(*enrichment, part, targets);
@@ -131,7 +134,8 @@ impl ReadEnrichments {
         if value.as_ref().is_some_and(is_empty) {
             return;
         }
-        let mut item = ItemReader { value: value.as_ref().unwrap_or(&Value::Null), name, unread: &mut self.unread };
+        let value = value.as_ref().unwrap_or(&Value::Null);
+        let mut item = ItemReader { value, name, limit: self.limit, unread: &mut self.unread };
         match read(&mut item) {
             Some(item) => items.push(item),
             None => self.unread.count(name),
@@ -151,7 +155,8 @@ impl ReadEnrichments {
     }
 
     fn add_translation(&mut self, element: &RawValue, target: Option<&str>) {
-        let Ok(speech) = read_speech(element) else { return self.unread.count("translation") };
+        let Ok(mut speech) = read_speech(element) else { return self.unread.count("translation") };
+        speech.limit_times(self.limit);
         let language = speech.transcript().languages.first().map(String::as_str).filter(|code| is_language(code));
         let language = language.or(target).map(str::to_owned);
         let prefix = language.as_ref().map_or("translation".to_owned(), |language| format!("translation {language}"));
@@ -245,6 +250,7 @@ fn is_empty(value: &Value) -> bool {
 struct ItemReader<'r> {
     value: &'r Value,
     name: &'r str,
+    limit: TimeLimit,
     unread: &'r mut UnreadParts,
 }
 
@@ -268,15 +274,21 @@ impl ItemReader<'_> {
     }
 
     fn seconds(&mut self, key: &str) -> Option<f64> {
-        let value = self.value.get(key)?;
-        if value.as_f64().is_none() {
+        let time = self.value.get(key)?.as_f64().and_then(|time| self.limit.bounded(time));
+        if time.is_none() {
             self.unread.count(format!("{}.{key}", self.name));
         }
-        value.as_f64()
+        time
     }
 
-    fn number(&self, key: &str) -> Option<u32> {
-        self.value.get(key)?.as_u64().and_then(|number| u32::try_from(number).ok())
+    /// Returns the number of a speaker or a channel, which may be null.
+    fn number(&mut self, key: &str) -> Option<u32> {
+        let value = self.value.get(key).filter(|value| !value.is_null() && *value != NO_SPEAKER)?;
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        if number.is_none() {
+            self.unread.count(format!("{}.{key}", self.name));
+        }
+        number
     }
 }
 

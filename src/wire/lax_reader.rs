@@ -27,6 +27,37 @@ pub(super) trait Reads<'de>: Sized {
     fn number(self, _number: f64) -> Option<Self::Value> {
         None
     }
+
+    fn null(self) -> Option<Self::Value> {
+        None
+    }
+}
+
+/// Reads a value that may be null: then there is none, and that is no value of another type.
+pub(super) struct Nullable<R>(pub(super) R);
+
+impl<'de, R: Reads<'de>> Reads<'de> for Nullable<R> {
+    type Value = Option<R::Value>;
+
+    fn object<A: MapAccess<'de>>(self, map: A) -> Result<Option<Self::Value>, A::Error> {
+        Ok(self.0.object(map)?.map(Some))
+    }
+
+    fn list<A: SeqAccess<'de>>(self, seq: A) -> Result<Option<Self::Value>, A::Error> {
+        Ok(self.0.list(seq)?.map(Some))
+    }
+
+    fn text(self, text: &str) -> Option<Self::Value> {
+        self.0.text(text).map(Some)
+    }
+
+    fn number(self, number: f64) -> Option<Self::Value> {
+        self.0.number(number).map(Some)
+    }
+
+    fn null(self) -> Option<Self::Value> {
+        Some(None)
+    }
 }
 
 /// Reads a value of any type; an unexpected type gives `None`.
@@ -48,7 +79,7 @@ impl<'de, R: Reads<'de>> Visitor<'de> for Lax<R> {
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.null())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
@@ -113,6 +144,24 @@ impl Reads<'_> for Count {
     }
 }
 
+/// The number of a speaker, also as text. Older answers have a text where speakers were not told apart.
+pub(super) struct Speaker;
+
+/// The speaker in older answers without diarization.
+pub(super) const NO_SPEAKER: &str = "speaker_not_activated";
+
+impl Reads<'_> for Speaker {
+    type Value = Option<u32>;
+
+    fn number(self, number: f64) -> Option<Self::Value> {
+        Count.number(number).map(Some)
+    }
+
+    fn text(self, text: &str) -> Option<Self::Value> {
+        if text == NO_SPEAKER { Some(None) } else { text.parse().ok().map(Some) }
+    }
+}
+
 /// A list of texts; counts the elements that are none.
 pub(super) struct LaxTexts<'c>(pub(super) &'c Cell<u64>);
 
@@ -155,8 +204,4 @@ impl Visitor<'_> for Key {
 
 pub(super) fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
     Ok(map.next_value_seed(Lax(Text))?.unwrap_or_default())
-}
-
-pub(super) fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
-    Ok(map.next_value_seed(Lax(Number))?.unwrap_or_default())
 }

@@ -55,6 +55,8 @@ pub struct Spoken {
     pub transcription: Option<ReadTranscript>,
     /// Whether the service reports if the speech was recognised, which cannot be requested.
     pub has_recognition_metadata: bool,
+    /// The duration of the audio in seconds, if the service reports it.
+    pub audio_seconds: Option<f64>,
 }
 
 impl Spoken {
@@ -62,9 +64,14 @@ impl Spoken {
         self.transcription.as_ref().is_none_or(ReadTranscript::is_silent)
     }
 
+    /// Returns the transcript. Where a result with something to write has none, it could not be read.
+    pub fn into_speech(self) -> ReadTranscript {
+        self.transcription.unwrap_or_else(|| ReadTranscript::unreadable("transcription"))
+    }
+
     /// Stands for a result that is no object: nothing of it could be read.
     fn unreadable() -> Self {
-        Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }
+        Self { transcription: Some(ReadTranscript::unreadable("result")), ..Self::default() }
     }
 }
 
@@ -90,6 +97,8 @@ impl<'de> Visitor<'de> for SpokenVisitor {
                 spoken.transcription = map.next_value()?;
             } else if key == Enrichment::Diarization.name() && spoken.is_silent() {
                 diarized = map.next_value::<Option<DiarizedSpeech>>()?;
+            } else if key == "metadata" {
+                spoken.audio_seconds = map.next_value::<BoundedValue>()?.get("audio_duration").and_then(Value::as_f64);
             } else if key == Enrichment::Recognition.name() {
                 spoken.has_recognition_metadata |= map.next_value::<Option<IgnoredAny>>()?.is_some();
             } else {

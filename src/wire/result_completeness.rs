@@ -3,6 +3,7 @@
 //!
 //! An unexpected shape is never an error, and no payload is kept.
 
+use super::lax_reader::NO_SPEAKER;
 use super::params::Params;
 use crate::domain::missing_enrichment::{Enrichment, PartOutcome, RequestedPart};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -411,9 +412,6 @@ impl<'de> Fields<'de> for Utterance<'_> {
 struct Presence {
     is_there: bool,
 }
-
-/// The speaker in older answers without diarization.
-const NO_SPEAKER: &str = "speaker_not_activated";
 
 impl<'de> Fields<'de> for Presence {
     fn scalar(&mut self, scalar: Scalar<'_>) {

@@ -6,9 +6,10 @@
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Number, Reads, Text, number, text};
+use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Nullable, Number, Reads, Speaker, Text, text};
 use crate::wire::result::Subtitles;
 use crate::wire::utterance_parts::in_parts;
+use crate::wire::utterance_times::{TimeLimit, limit_times, order, start_without_own};
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer};
 use std::cell::{Cell, RefCell};
@@ -29,10 +30,11 @@ pub struct ReadTranscript {
     transcript: Transcript,
     subtitles: Vec<(Format, String)>,
     unread: UnreadFields,
+    limit: TimeLimit,
 }
 
 /// The fields that outputs are made from and that could not be read, because they are null, absent or of another type,
-/// with how often. An empty value counts as read.
+/// with how often: also times that no recording has. An empty value counts as read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnreadFields(BTreeMap<&'static str, u64>);
 
@@ -71,6 +73,18 @@ impl ReadTranscript {
             *self.unread.0.entry(name).or_default() += count;
         }
         self
+    }
+
+    /// Counts the times as unread that the recording cannot have, and puts the utterances in the order of time.
+    pub fn limit_times(&mut self, limit: TimeLimit) {
+        self.limit = limit.believed(&self.transcript);
+        limit_times(&mut self.transcript, self.limit, &mut |name| *self.unread.0.entry(name).or_default() += 1);
+        order(&mut self.transcript);
+    }
+
+    /// Returns the latest time that the result may have.
+    pub fn time_limit(&self) -> TimeLimit {
+        self.limit
     }
 
     /// Whether nothing is said in it.
@@ -149,6 +163,14 @@ impl Usage {
         *self.unread.borrow_mut().entry(name).or_default() += 1;
     }
 
+    /// Takes the value of a field that may be null or absent.
+    fn optional<T: Default>(&self, name: &'static str, value: Option<Option<T>>) -> T {
+        if value.is_none() {
+            self.count_unread(name);
+        }
+        value.flatten().unwrap_or_default()
+    }
+
     /// Divides an utterance that is too long.
     fn parts_of(&self, utterance: Utterance) -> Vec<Utterance> {
         let (parts, dropped) = in_parts(utterance, MAX_UTTERANCE_BYTES);
@@ -206,6 +228,7 @@ impl<'de> Reads<'de> for Transcription {
             parsed.transcript.utterances = self.0.parts_of(whole);
         }
         parsed.unread = UnreadFields(self.0.unread.take());
+        parsed.limit_times(TimeLimit::default());
         Ok(Some(parsed))
     }
 }
@@ -220,6 +243,7 @@ impl<'de> Deserialize<'de> for DiarizedSpeech {
         let mut read = ReadTranscript::default();
         read.transcript.utterances = utterances.unwrap_or_default();
         read.unread = UnreadFields(usage.unread.take());
+        read.limit_times(TimeLimit::default());
         Ok(Self(read))
     }
 }
@@ -276,14 +300,26 @@ impl<'de> Reads<'de> for UtteranceReader<'_> {
             match key.as_deref() {
                 Some("start") => utterance.start = fields.take(0, map.next_value_seed(Lax(Number))?),
                 Some("end") => utterance.end = fields.take(1, map.next_value_seed(Lax(Number))?),
-                Some("confidence") => utterance.confidence = number(&mut map)?,
-                Some("channel") => utterance.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
-                Some("speaker") => utterance.speaker = map.next_value_seed(Lax(Count))?,
+                Some("confidence") => {
+                    let read = map.next_value_seed(Lax(Nullable(Number)))?;
+                    utterance.confidence = self.0.optional("utterances.confidence", read);
+                }
+                Some("channel") => {
+                    let read = map.next_value_seed(Lax(Nullable(Count)))?;
+                    utterance.channel = self.0.optional("utterances.channel", read);
+                }
+                Some("speaker") => {
+                    let read = map.next_value_seed(Lax(Nullable(Speaker)))?;
+                    utterance.speaker = self.0.optional("utterances.speaker", read);
+                }
                 Some("text") => utterance.text = fields.take(2, map.next_value_seed(Lax(Text))?).trim().to_owned(),
                 Some("language") => utterance.language = fields.take(3, map.next_value_seed(Lax(Text))?),
                 Some("words") => utterance.words = fields.take(4, map.next_value_seed(Lax(Words(self.0)))?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
+        }
+        if !fields.is_read[0] {
+            utterance.start = start_without_own(&utterance);
         }
         fields.finish();
         if utterance.text.is_empty() {
@@ -324,9 +360,15 @@ impl<'de> Reads<'de> for WordReader<'_> {
                 Some("word") => word.text = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("start") => word.start = fields.take(1, map.next_value_seed(Lax(Number))?),
                 Some("end") => word.end = fields.take(2, map.next_value_seed(Lax(Number))?),
-                Some("confidence") => word.confidence = number(&mut map)?,
+                Some("confidence") => {
+                    let read = map.next_value_seed(Lax(Nullable(Number)))?;
+                    word.confidence = self.0.optional("words.confidence", read);
+                }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
+        }
+        if !fields.is_read[1] {
+            word.end = 0.0;
         }
         fields.finish();
         Ok(Some(word))
@@ -468,6 +510,26 @@ mod tests {
             {"start":[],"end":1,"text":"b","language":null,"words":null},7]}"#;
         let named = "utterances, utterances.language, utterances.start (2), utterances.words, words, words.start";
         assert_eq!(unread(utterances), named);
+    }
+
+    #[test]
+    fn an_optional_field_of_another_type_is_named_and_an_absent_one_is_not() {
+        let read = |fields: &str| {
+            let word = r#"{"word":"a","start":0,"end":1,"confidence":CONFIDENCE}"#;
+            let utterance = format!(r#"{{"start":0,"end":1,"text":"a","language":"en",{fields},"words":[{word}]}}"#);
+            let confidence = if fields.contains("\"0.9\"") { "\"0.9\"" } else { "null" };
+            let json = format!(r#"{{"full_transcript":"a","languages":["en"],"utterances":[{utterance}]}}"#);
+            let said: ReadTranscript = serde_json::from_str(&json.replace("CONFIDENCE", confidence)).unwrap();
+            (said.transcript().utterances[0].speaker, said.unread.describe().unwrap_or_default())
+        };
+        let named = "utterances.channel, utterances.confidence, utterances.speaker, words.confidence";
+        assert_eq!(read(r#""confidence":"0.9","channel":"left","speaker":"Ann""#), (None, named.to_owned()));
+        assert_eq!(read(r#""confidence":null,"channel":null,"speaker":null"#), (None, String::new()));
+        assert_eq!(read(r#""x":1,"speaker":"speaker_not_activated""#), (None, String::new()));
+        assert_eq!(read(r#""speaker":"3""#), (Some(3), String::new()));
+        for other in ["-1", "0.5", "true", "[]", "{}", "\"\""] {
+            assert_eq!(read(&format!(r#""speaker":{other}"#)).1, "utterances.speaker", "{other}");
+        }
     }
 
     #[test]

@@ -87,6 +87,13 @@ pub struct Unread {
     pub why: &'static str,
 }
 
+impl Unread {
+    /// Whether the line has times: the text after them is lost.
+    pub fn are_times(&self) -> bool {
+        self.why == NO_TIMES
+    }
+}
+
 const TEXT_OUTSIDE: &str = "there is text outside a cue";
 const NO_CUE: &str = "there is no cue";
 const NO_TIMES: &str = "the times cannot be read";

@@ -1,6 +1,6 @@
 //! Reads SubRip. It has no specification: what many players read is read here.
 
-use super::clock::{Times, TimesLine, number, times_line};
+use super::clock::{Times, TimesLine, begins_with_time, number, times_line};
 use super::{CaptionFile, CaptionFormat, FileCue, NO_CUE, NO_TIMES, TEXT_OUTSIDE, Unread};
 
 pub(super) fn parse(text: &str) -> CaptionFile {
@@ -10,10 +10,11 @@ pub(super) fn parse(text: &str) -> CaptionFile {
     // Whether the text belongs to a cue whose times could not be read.
     let mut is_lost = false;
     for (at, line) in lines.iter().enumerate() {
-        let times = times_line(line);
-        if matches!(times, TimesLine::Text) {
-            continue;
-        }
+        let times = match times_line(line) {
+            TimesLine::Text if follows_number(&lines[..at]) && begins_with_time(line) => TimesLine::Broken,
+            TimesLine::Text => continue,
+            times => times,
+        };
         end_text(&mut file, &lines, text_from..at, is_lost, true);
         is_lost = match times {
             TimesLine::Times(Times { start, end, settings }) => {
@@ -53,6 +54,12 @@ fn end_text(file: &mut CaptionFile, lines: &[&str], text: std::ops::Range<usize>
             file.unread.extend(outside.map(|at| Unread { line: first + at + 1, why: TEXT_OUTSIDE }));
         }
     }
+}
+
+/// Whether the last line is a number after an empty line, or the first line of all: times are expected next.
+fn follows_number(lines: &[&str]) -> bool {
+    let [before @ .., last] = lines else { return false };
+    number(last.trim_matches('\u{feff}')).is_some() && before.last().is_none_or(|line| line.trim().is_empty())
 }
 
 /// Whether the last line is the number of the next cue: digits after an empty line, or the number that is due. Any

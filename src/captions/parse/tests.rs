@@ -39,6 +39,33 @@ fn what_cannot_be_read_is_said_with_its_line() {
     ");
 }
 
+/// Its text would be lost in the text of the cue before it.
+#[test]
+fn a_mistyped_time_is_said_with_its_line() {
+    let cues = |times: &str| {
+        format!(
+            "1\n00:00:01,000 --> 00:00:02,000\nOne.\n\n2\n{times}\nTwo.\n\n3\n00:00:06,000 --> 00:00:07,000\nThree.\n"
+        )
+    };
+    for times in [
+        "00:00:03,000 -> 00:00:05,000",
+        "00:00:03,000 – 00:00:05,000",
+        "00:00:03,000 -- > 00:00:05,000",
+        "00:00:O3,000 --> 00:00:05,000",
+        "00:00:03,000",
+        "0:03 to 0:05",
+        "soon --> 00:00:05,000",
+    ] {
+        let told = told(&read(&cues(times)));
+        assert_eq!(told, "2: 1000-2000 [] () One.\n10: 6000-7000 [] () Three.\n6: the times cannot be read", "{times}");
+    }
+    let spoken = read(&cues("00:00:03,000 --> 00:00:05,000\n10:30 - 12:45\n\n1984\nand 10:30 it was"));
+    assert!(spoken.unread.is_empty(), "{:?}", spoken.unread);
+    assert_eq!(spoken.cues[1].rows, ["10:30 - 12:45", "1984", "and 10:30 it was", "Two."]);
+    let vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\nOne.\n\n00:03.000 -> 00:05.000\nTwo.\n";
+    assert_eq!(read(vtt).unread, [Unread { line: 6, why: NO_TIMES }, Unread { line: 6, why: TEXT_OUTSIDE }]);
+}
+
 #[test]
 fn webvtt_is_read_with_its_notes_and_settings() {
     let vtt = "WEBVTT - talk\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nintro\n00:01.000 --> 00:02.000 line:0 align:start\n\

@@ -64,6 +64,7 @@ const UTF_8: &str = "UTF-8";
 struct Input {
     path: PathBuf,
     name: String,
+    bytes: Vec<u8>,
     captions: CaptionFile,
     /// The encoding that the file was read in.
     encoding: &'static str,
@@ -88,7 +89,7 @@ impl Input {
         let captions = CaptionFile::parse_text(&text, CaptionFormat::of_name(&name));
         let language = args.language.clone().or_else(|| language_of(path)).unwrap_or_default();
         let layout = rules.layout(&language).as_guides_count();
-        Ok(Self { path: path.to_owned(), name, captions, encoding, layout })
+        Ok(Self { path: path.to_owned(), name, bytes, captions, encoding, layout })
     }
 
     fn violations(&self, captions: &CaptionFile) -> Vec<Violation> {
@@ -135,10 +136,12 @@ impl Input {
 
 /// Returns the language in a file's name: `en` of `talk.en.srt` and of `talk.en.forced.srt`.
 fn language_of(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let mut parts = name.split('.').rev().skip(1).take(3).map(str::to_ascii_lowercase);
-    let is_first = |part: &str| name.len() > part.len() && !name.to_ascii_lowercase().starts_with(part);
-    parts.find(|part| LANGUAGES.contains(&part.split(['-', '_']).next().unwrap_or_default()) && is_first(part))
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    // The first part is the stem, whatever it says.
+    let (_, rest) = name.split_once('.')?;
+    let mut parts = rest.split('.').rev().skip(1).take(3);
+    let is_language = |part: &&str| LANGUAGES.contains(&part.split(['-', '_']).next().unwrap_or_default());
+    parts.find(is_language).map(str::to_owned)
 }
 
 fn fix_files(context: &Context, args: &CaptionsFixArgs) -> Result<u8, CommandError> {
@@ -160,7 +163,12 @@ fn fix_files(context: &Context, args: &CaptionsFixArgs) -> Result<u8, CommandErr
         let text = fixed.to_text(format).unwrap_or_default();
         let written = write(&file, args, &text)?;
         let remaining = file.violations(&CaptionFile::parse(text.as_bytes(), Some(format)));
-        report(context, &file, &rules, (written.as_deref(), args.in_place), &remaining)?;
+        let outcome = FixOutcome {
+            written: written.as_deref(),
+            in_place: args.in_place,
+            is_changed: file.bytes != text.as_bytes(),
+        };
+        report(context, &file, &rules, &outcome, &remaining)?;
         has_violations |= remaining.iter().any(|violation| !violation.rule.only_warns());
     }
     Ok(if has_violations { UNFINISHED } else { 0 })
@@ -199,8 +207,7 @@ fn write(file: &Input, args: &CaptionsFixArgs, text: &str) -> Result<Option<Path
         terminal::write_raw(text.as_bytes())?;
         return Ok(None);
     }
-    let is_unchanged = fs::read(&file.path).is_ok_and(|bytes| bytes == text.as_bytes());
-    if is_unchanged {
+    if file.bytes == text.as_bytes() {
         return Ok(None);
     }
     // A link to the file is followed, so that it stays a link.
@@ -244,27 +251,37 @@ fn stage(path: &Path, like: &Path, bytes: &[u8]) -> io::Result<crate::durable_fi
     staged.finish(Durability::Synced)
 }
 
+/// What became of a file.
+struct FixOutcome<'a> {
+    /// The file that was written; `None` if there was nothing to change, or if the text went to stdout.
+    written: Option<&'a Path>,
+    in_place: bool,
+    /// Whether the file that is written differs from the one that was read.
+    is_changed: bool,
+}
+
 /// Says what was written, and what still breaks a rule. Where the captions go to stdout, it goes to stderr.
 fn report(
     context: &Context,
     file: &Input,
     rules: &CaptionRules,
-    (written, in_place): (Option<&Path>, bool),
+    outcome: &FixOutcome<'_>,
     remaining: &[Violation],
 ) -> Result<(), CommandError> {
     for violation in remaining {
         context.print_error_line(&file.sentence(violation, rules));
     }
     let list: Vec<Value> = remaining.iter().map(|violation| file.json(violation, rules)).collect();
-    let name = written.map(|path| path.display().to_string());
+    let name = outcome.written.map(|path| path.display().to_string());
     context.print_json(&json!({ "file": file.name, "written": name, "remaining": list }))?;
+    let done = if outcome.is_changed { "repaired" } else { "nothing to repair" };
     let outcome = match name {
-        Some(name) if in_place => {
-            format!("{}: repaired, written to {name}{}", file.name, file.encoding_change())
+        Some(name) if outcome.in_place => {
+            format!("{}: {done}, written to {name}{}", file.name, file.encoding_change())
         }
-        Some(name) => format!("{}: repaired, written to {name}", file.name),
-        None if in_place => format!("{}: unchanged", file.name),
-        None => format!("{}: repaired", file.name),
+        Some(name) => format!("{}: {done}, written to {name}", file.name),
+        None if outcome.in_place => format!("{}: unchanged", file.name),
+        None => format!("{}: {done}", file.name),
     };
     if !context.common.quiet && !context.common.json {
         context.print_error_line(&format!("{outcome}; {} left", violations(remaining.len())));
@@ -277,5 +294,20 @@ fn violations(count: usize) -> String {
         0 => "no violation is".to_owned(),
         1 => "1 violation is".to_owned(),
         count => format!("{count} violations are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_in_the_name_behind_the_stem() {
+        let of = |name: &str| language_of(Path::new(name));
+        assert_eq!(
+            ["talk.en.srt", "talk.EN.forced.srt", "ja.ja.vtt"].map(of),
+            [Some("en"), Some("en"), Some("ja")].map(|code| code.map(str::to_owned))
+        );
+        assert_eq!(["ja.vtt", "talk.srt", "en", "talk.new.srt"].map(of), [const { None }; 4]);
     }
 }

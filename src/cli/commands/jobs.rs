@@ -2,18 +2,17 @@
 
 use crate::cli::args::JobsArgs;
 use crate::cli::date_argument::parse_date;
-use crate::cli::render::job_json::{CSV_HEADER, csv_row, row};
+use crate::cli::render::job_json::{CSV_HEADER, add_changed, csv_row, row};
 use crate::cli::render::terminal;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch, source};
 use crate::config::model::Config;
-use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
+use crate::control::transport::protocol::{ChangedOutput, ControlAnswer, ControlRequest, OutputDifference, Selection};
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::describe_outcomes;
 use crate::domain::names::{JobId, SourceName};
-use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
 use indicatif::HumanCount;
@@ -55,7 +54,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         // The daemon of an earlier release does not know these dates.
         page.jobs.retain(|job| selection.has_time_of(job));
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
-        list.put(&page.jobs[..room], &page.edited)?;
+        list.put(&page.jobs[..room], &page.changed)?;
         totals.add(&page.jobs, room);
         selection.after = page.next;
         let is_full = totals.shown >= limit;
@@ -141,17 +140,24 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Prints jobs, and below each its edited outputs if these were asked for.
-    fn put(&mut self, jobs: &[Job], edited: &BTreeMap<JobId, Vec<RelPath>>) -> io::Result<()> {
+    /// Prints jobs, and below each its changed outputs if these were asked for.
+    fn put(&mut self, jobs: &[Job], changed: &BTreeMap<JobId, Vec<ChangedOutput>>) -> io::Result<()> {
         let below = |context: &Context, job: &Job| {
-            let mut paths = edited.get(&job.id).into_iter().flatten();
-            paths.try_for_each(|path| context.print_line(&format!("  edited: {path}")))
+            let mut outputs = changed.get(&job.id).into_iter().flatten();
+            outputs.try_for_each(|ChangedOutput { path, change }| match change {
+                OutputDifference::EditedText | OutputDifference::Edited => {
+                    context.print_line(&format!("  edited: {path}"))
+                }
+                OutputDifference::NotAFile(obstacle) => {
+                    context.print_line(&format!("  no file: {path} is {}", obstacle.describe()))
+                }
+            })
         };
         match self {
             Self::Lines { context, has_outcomes, has_warnings } => jobs.iter().try_for_each(|job| {
                 let mut object = row(job);
-                if let Some(paths) = edited.get(&job.id) {
-                    object["edited"] = paths.iter().map(|path| path.lossy()).collect();
+                if let Some(changed) = changed.get(&job.id) {
+                    add_changed(&mut object, changed);
                 }
                 context.print_json(&object)?;
                 context.print_line(&line(job, 0, 0, *has_outcomes))?;

@@ -164,6 +164,7 @@ fn words(file: &RenderedFile, dry_run: bool) -> String {
         RenderChange::Moved => done(&format!("moved here from {from}")),
         RenderChange::Restored => format!("missing; {}", done("written again")),
         RenderChange::Removed => done("removed"),
+        RenderChange::Edited if !file.may_be_text => "edited after scribed wrote it; it stays as it is".to_owned(),
         RenderChange::Edited => {
             "edited after scribed wrote it; it stays as it is (`scribed accept` makes it the text of its recording)"
                 .to_owned()
@@ -173,6 +174,11 @@ fn words(file: &RenderedFile, dry_run: bool) -> String {
             "it is no output any more, by format or language; it stays (--prune removes it)".to_owned()
         }
         RenderChange::Unreadable => "cannot be read; it stays as it is".to_owned(),
+        RenderChange::NotAFile => {
+            "no file: a directory, a link or a device has its name; it stays as it is (once it is gone, --restore writes \
+             the output again)"
+                .to_owned()
+        }
     }
 }
 
@@ -209,6 +215,7 @@ impl Sum {
             C::Missing,
             C::Unconfigured,
             C::Unreadable,
+            C::NotAFile,
         ];
         let count = |change: C| self.files.get(&change).copied().unwrap_or(0);
         let mut object = json!({

@@ -1,14 +1,16 @@
 //! `scribed show`: shows one job.
 
 use crate::cli::args::ShowArgs;
-use crate::cli::render::job_json::row;
+use crate::cli::render::job_json::{add_changed, row};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::control::explain::next_step::NextStep;
 use crate::control::explain::next_step::fact;
-use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Origin, Shown};
+use crate::control::transport::protocol::{
+    ChangedOutput, ControlAnswer, ControlRequest, Origin, OutputDifference, Shown,
+};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::missing_enrichment::{PartOutcome, RequestedPart};
@@ -30,7 +32,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
     let ControlAnswer::Shown(shown) = queue.request(request).await? else { return Err(protocol_mismatch()) };
-    let Shown { edited, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let Shown { changed, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
     let next = NextStep::for_job(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.text.clone().into();
@@ -52,7 +54,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         .as_ref()
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge_json).collect();
-    object["edited"] = edited.iter().map(|path| path.lossy()).collect();
+    add_changed(&mut object, &changed);
     context.print_json(&object)?;
     let own = reason(&job);
     print(context, &job, &next.after(|why| why == own), service.as_ref())?;
@@ -60,14 +62,24 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
     print_review(context, &job)?;
-    for path in &edited {
-        context.print_line(&format!(
-            "  edited   {path}: it stays as it is (`scribed accept` makes it the text of the job)"
-        ))?;
-    }
+    changed.iter().try_for_each(|output| context.print_line(&changed_line(output)))?;
     print_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     print_history(context, &history)?;
     Ok(0)
+}
+
+fn changed_line(ChangedOutput { path, change }: &ChangedOutput) -> String {
+    match change {
+        OutputDifference::EditedText => {
+            format!("  edited   {path}: it stays as it is (`scribed accept` makes it the text of the job)")
+        }
+        OutputDifference::Edited => format!("  edited   {path}: it stays as it is"),
+        OutputDifference::NotAFile(obstacle) => format!(
+            "  no file  {path} is {}: it stays as it is (once it is gone, `scribed render --restore` writes the output \
+             again)",
+            obstacle.describe()
+        ),
+    }
 }
 
 /// Prints a job's stage, the reason, what happens next, and the details, for people.

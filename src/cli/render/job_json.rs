@@ -1,5 +1,6 @@
 //! The representation of a job in `--json` and `--csv`.
 
+use crate::control::transport::protocol::ChangedOutput;
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::TranscriptionId;
@@ -88,6 +89,16 @@ pub const CSV_HEADER: [&str; 16] = [
     "parts",
     "warnings",
 ];
+
+/// Adds the changed outputs of a job: the edited files, and what is no file.
+pub fn add_changed(row: &mut Value, changed: &[ChangedOutput]) {
+    let paths = |is_edited: bool| {
+        let outputs = changed.iter().filter(|output| output.is_edited() == is_edited);
+        outputs.map(|output| output.path.lossy()).collect::<Value>()
+    };
+    row["edited"] = paths(true);
+    row["not_files"] = paths(false);
+}
 
 /// Returns a job as a row of the table. Values that are unknown or do not apply are empty. In a path that is not UTF-8,
 /// invalid bytes are replaced.

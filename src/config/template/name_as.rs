@@ -138,12 +138,17 @@ impl NameTemplate {
         Format::ALL.into_iter().map(|format| self.print(&NameVars { lang, format, job })).collect()
     }
 
+    /// Returns a language code as it is in a name: `hin` for the players that read `hi` as "hearing impaired".
+    pub fn language(&self, code: &str) -> String {
+        self.player.map_or_else(|| code.to_owned(), |player| player.language(code))
+    }
+
     fn print(&self, vars: &NameVars<'_>) -> Result<String, Error> {
         let NameVars { lang, format, job } = *vars;
         let Vars { path, name, stem, source, folder, date, .. } = job;
         let (capture, row, env) = (to_value(&job.capture), to_value(&job.row), to_value(&job.env));
         let lang = lang.filter(|lang| !lang.is_empty());
-        let lang = lang.map(|lang| self.player.map_or_else(|| lang.to_owned(), |player| player.language(lang)));
+        let lang = lang.map(|lang| self.language(lang));
         let (sdh, ext) = (self.sdh && format.is_subtitles(), format.ext());
         let context = context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, sdh, ext };
         // The engine names a variable that is absent, and not one that is there and undefined.

@@ -167,7 +167,12 @@ async fn check(
     });
     let shown = target.file.full();
     let (is_heard, applied) = applied.await;
-    let applied = applied.map_err(|why| CommandRefusal::Usage(format!("{} {why}", shown.display())))?;
+    let refusal = |words: String| CommandRefusal::Usage(format!("{} {words}", shown.display()));
+    let applied = applied.map_err(|why| refusal(why.to_string()))?;
+    if let Some(line) = applied.broken_times {
+        let words = "and other outputs would lack the text after it; nothing was accepted: correct that line first";
+        return Err(refusal(format!("is not accepted: in line {line} the times cannot be read, {words}")));
+    }
     Ok(describe(&applied, is_heard))
 }
 

@@ -3,10 +3,11 @@
 use crate::blocking::within;
 use crate::control::explain::facts::facts;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{CommandRefusal, JobPage, JobSelector, Origin, Selection, Shown};
+use crate::control::transport::protocol::{
+    ChangedOutput, CommandRefusal, JobPage, JobSelector, Origin, OutputDifference, Selection, Shown,
+};
 use crate::domain::job::Job;
 use crate::domain::names::JobId;
-use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::rerender;
@@ -51,25 +52,25 @@ pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<Job
     };
     let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
-    let edited = if selection.edited { edited_outputs(handler, &jobs).await } else { BTreeMap::new() };
-    jobs.retain(|job| !selection.edited || edited.contains_key(&job.id));
+    let changed = if selection.edited { changed_outputs(handler, &jobs).await } else { BTreeMap::new() };
+    jobs.retain(|job| !selection.edited || changed.contains_key(&job.id));
     let mut shown = Vec::with_capacity(jobs.len());
     for job in jobs {
         shown.push(handler.for_display(job).await?);
     }
-    Ok(JobPage { jobs: shown, next, edited })
+    Ok(JobPage { jobs: shown, next, changed })
 }
 
-/// Returns the paths of edited outputs, for those jobs that have some. A job whose folder is away or does not answer has
+/// Returns the changed outputs, for those jobs that have some. A job whose folder is away or does not answer has
 /// none.
-async fn edited_outputs(handler: &CommandHandler, jobs: &[Job]) -> BTreeMap<JobId, Vec<RelPath>> {
-    let each: Vec<_> = jobs.iter().map(|job| edited_of(handler, job)).collect();
+async fn changed_outputs(handler: &CommandHandler, jobs: &[Job]) -> BTreeMap<JobId, Vec<ChangedOutput>> {
+    let each: Vec<_> = jobs.iter().map(|job| changed_of(handler, job)).collect();
     let found: Vec<_> = futures_util::stream::iter(each).buffered(LOOKS).collect().await;
     found.into_iter().flatten().collect()
 }
 
-/// Returns the paths of the edited outputs of a job; `None` if it has none.
-pub(crate) async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<RelPath>)> {
+/// Returns the changed outputs of a job; `None` if it has none.
+pub(crate) async fn changed_of(handler: &CommandHandler, job: &Job) -> Option<(JobId, Vec<ChangedOutput>)> {
     let mount = handler.mounts.get(&job.key.source)?;
     mount.there().await.ok()?;
     let known = tokio::select! {
@@ -77,9 +78,17 @@ pub(crate) async fn edited_of(handler: &CommandHandler, job: &Job) -> Option<(Jo
         known = rerender::look(mount, job) => known,
         () = handler.clock.sleep(LOOK_TIME_OUT) => return None,
     };
-    let edited = known.iter().filter(|known| known.state == FileState::Edited);
-    let paths: Vec<RelPath> = edited.map(|known| rerender::shown_path(mount, job, &known.output)).collect();
-    (!paths.is_empty()).then_some((job.id, paths))
+    let changed = known.iter().filter_map(|known| {
+        let change = match known.state {
+            FileState::Edited if rerender::may_be_text(mount, job, &known.output) => OutputDifference::EditedText,
+            FileState::Edited => OutputDifference::Edited,
+            FileState::NotAFile(obstacle) => OutputDifference::NotAFile(obstacle),
+            FileState::Ours(_) | FileState::Missing | FileState::Unreadable => return None,
+        };
+        Some(ChangedOutput { path: rerender::shown_path(mount, job, &known.output), change })
+    });
+    let changed: Vec<ChangedOutput> = changed.collect();
+    (!changed.is_empty()).then_some((job.id, changed))
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {
@@ -109,8 +118,8 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let service = Some(handler.routing.service_of(&job.route_key()).clone());
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
-    let edited = edited_outputs(handler, std::slice::from_ref(&job)).await.remove(&job.id).unwrap_or_default();
-    Ok(Shown { edited, paused, job, history, is_gone, origin, moved_to, facts, service })
+    let changed = changed_outputs(handler, std::slice::from_ref(&job)).await.remove(&job.id).unwrap_or_default();
+    Ok(Shown { changed, paused, job, history, is_gone, origin, moved_to, facts, service })
 }
 
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is

@@ -5,21 +5,22 @@ use super::manifest_path::{self, describe_manifest};
 use super::row_lookup::{MatchingRow, find_rows};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
-use crate::control::commands::list::edited_of;
+use crate::control::commands::list::changed_of;
 use crate::control::job_of_output::{self, OwnedOutput};
 use crate::control::media_address::MediaAddress;
 use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{CommandRefusal, Explained, FactKind, JobFact, PathRole};
+use crate::control::transport::protocol::{
+    ChangedOutput, CommandRefusal, Explained, FactKind, JobFact, OutputDifference, PathRole,
+};
 use crate::domain::format::Format;
-use crate::domain::job::{Job, JobKey};
-use crate::domain::names::SourceName;
+use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
-use crate::output::accepted::is_acceptable;
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::write::rerender::{FileState, look};
+use crate::pipeline::stages::write::rerender::{FileState, look, may_be_text};
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
 use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::{Away, Mount, Storage};
@@ -155,7 +156,7 @@ async fn explain_distant_output(
 ) -> Result<Option<Explained>, CommandRefusal> {
     let Some(owned) = find_distant_output(handler, place.path()).await? else { return Ok(None) };
     let (words, next) = match is_edited(&owned).await {
-        true => (edited_words(&owned.job), next_for_text(place, &owned.job)),
+        true => (edited_words(&owned.job), next_for_text(place, &owned.mount, &owned.job)),
         false if source_of_outputs(handler, place.path()).is_some() => return Ok(None),
         false => (Rule::OurOutput.to_string(), next_after_rule(&Rule::OurOutput).to_owned()),
     };
@@ -198,9 +199,9 @@ fn recording_of(job: &Job) -> String {
 }
 
 /// Says how a file becomes the text of a job, if it can.
-fn next_for_text(place: &MediaAddress, job: &Job) -> String {
-    let name = place.path().file_name().unwrap_or_default();
-    match may_be_text(&RelPath::new(name.as_bytes())) {
+fn next_for_text(place: &MediaAddress, mount: &Mount, job: &Job) -> String {
+    let name = RelPath::new(place.path().file_name().unwrap_or_default().as_bytes());
+    match may_be_text(mount, job, &Output { name, hash: Hash::OF_NOTHING, at: None }) {
         true => format!("nothing; `scribed accept {place}` makes it the text of {}", recording_of(job)),
         false => next_after_rule(&Rule::OurOutput).to_owned(),
     }
@@ -231,24 +232,24 @@ async fn own_output_message(
             recording_of(&job)
         ),
     };
-    let next = next_for_text(place, &job);
+    let next = next_for_text(place, mount, &job);
     Ok((words, next))
 }
 
-/// Whether a file of this name can be accepted as the text of its recording.
-fn may_be_text(path: &RelPath) -> bool {
-    Format::of_name(&path.lossy()).is_some_and(is_acceptable)
-}
-
-/// Says of each edited output of a job that it is edited, and how it becomes the text of the job.
+/// Says of each changed output of a job what it is, and how it becomes the text of the job.
 async fn edited_facts(handler: &CommandHandler, job: &Job) -> Vec<JobFact> {
-    let edited = edited_of(handler, job).await.map(|(_, paths)| paths).unwrap_or_default();
-    let fact = |path: &RelPath| {
-        let words = format!("its output {path} is edited: scribed leaves it as it is");
-        let fix = may_be_text(path).then(|| format!("`scribed accept {path}` makes it the text of the job"));
+    let changed = changed_of(handler, job).await.map(|(_, changed)| changed).unwrap_or_default();
+    let fact = |ChangedOutput { path, change }: &ChangedOutput| {
+        let what = match change {
+            OutputDifference::EditedText | OutputDifference::Edited => "edited",
+            OutputDifference::NotAFile(obstacle) => obstacle.describe(),
+        };
+        let words = format!("its output {path} is {what}: scribed leaves it as it is");
+        let is_text = *change == OutputDifference::EditedText;
+        let fix = is_text.then(|| format!("`scribed accept {path}` makes it the text of the job"));
         JobFact { holds: false, ..blocking_fact(FactKind::Edited, words, fix.as_deref()) }
     };
-    edited.iter().map(fact).collect()
+    changed.iter().map(fact).collect()
 }
 
 /// Explains a path by the job of a manifest's row that names it, or named it.

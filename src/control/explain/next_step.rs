@@ -1,12 +1,14 @@
 //! What happens next to a job, when, and what a person can do about it.
 
 use crate::control::transport::protocol::{FactKind, JobFact};
+use crate::domain::format::Format;
 use crate::domain::job::Job;
 use crate::domain::manifest_row::unless_corrected;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::Pause;
 use crate::domain::stage::StageKind;
 use crate::domain::zone::Zone;
+use crate::output::accepted::is_acceptable;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 
@@ -73,7 +75,9 @@ fn step_without_due_time(job: &Job) -> String {
         StageKind::Cancelled => format!("nothing by itself: `scribed retry {}` continues it", job.id),
         StageKind::Written if job.is_unhandled_shortfall() => {
             let id = job.id;
-            let correct = if job.lacks_only_recognition() {
+            let has_text =
+                || job.outputs.iter().filter_map(|output| Format::of_name(&output.name.lossy())).any(is_acceptable);
+            let correct = if job.lacks_only_recognition() && has_text() {
                 "; `scribed accept` with an output that you corrected makes it the text"
             } else {
                 ""

@@ -36,6 +36,8 @@ pub struct Applied {
     pub recognised: usize,
     /// The first line of captions that cannot be read, from 1, and the number of such lines.
     pub unread: Option<(usize, usize)>,
+    /// The first line of captions whose times cannot be read, from 1: what is said there is in no other output.
+    pub broken_times: Option<usize>,
 }
 
 /// Whether a file of this format can be accepted.
@@ -52,7 +54,13 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
         return Err(Unusable::Empty);
     }
     match (format, caption_format(format)) {
-        (Format::Json, _) => own_answer(text).map(|raw| Applied { raw, words: 0, recognised: 0, unread: None }),
+        (Format::Json, _) => own_answer(text, &heard.languages).map(|raw| Applied {
+            raw,
+            words: 0,
+            recognised: 0,
+            unread: None,
+            broken_times: None,
+        }),
         (Format::Txt | Format::PlainTxt, _) => apply_text(raw, heard, text),
         (_, Some(captions)) => apply_captions(raw, heard, read_cues(text, captions)),
         (other, None) => Err(Unusable::Format(other.ext())),
@@ -71,7 +79,8 @@ fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unu
         false => transcription(&aligned.utterances, &heard.languages, &[]),
     };
     let raw = with_transcription(raw, &transcription);
-    Ok(Applied { raw, words: aligned.words, recognised: aligned.recognised, unread: None })
+    let (words, recognised) = (aligned.words, aligned.recognised);
+    Ok(Applied { raw, words, recognised, unread: None, broken_times: None })
 }
 
 fn untimed(lines: &[TextLine<'_>], languages: &[String]) -> String {
@@ -80,7 +89,7 @@ fn untimed(lines: &[TextLine<'_>], languages: &[String]) -> String {
 }
 
 fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {
-    let ReadCues { mut cues, unread } = read;
+    let ReadCues { mut cues, unread, broken_times } = read;
     if cues.is_empty() {
         return Err(Unusable::NoCues);
     }
@@ -93,7 +102,7 @@ fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Appl
         cues.iter_mut().zip(speakers).for_each(|(cue, speaker)| cue.speaker = speaker);
     }
     let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
-    Ok(Applied { raw, words, recognised, unread })
+    Ok(Applied { raw, words, recognised, unread, broken_times })
 }
 
 /// Makes an utterance of each caption, where nothing was recognised.
@@ -110,17 +119,27 @@ pub fn empty_answer(id: &str) -> Vec<u8> {
     json!({ "id": id, "status": "done", "result": { "metadata": {} } }).to_string().into_bytes()
 }
 
-/// Returns the service's answer in a `.json` of scribed, without scribed's own key.
-fn own_answer(text: &str) -> Result<Vec<u8>, Unusable> {
+/// Returns the service's answer in a `.json` of scribed, without scribed's own key. If it names no language, it is in
+/// `languages`.
+fn own_answer(text: &str, languages: &[String]) -> Result<Vec<u8>, Unusable> {
     let unusable = |error: &dyn std::fmt::Display| Unusable::NoResult(error.to_string());
-    let answer: Map<String, Value> = serde_json::from_str(text).map_err(|error| unusable(&error))?;
+    let mut answer: Map<String, Value> = serde_json::from_str(text).map_err(|error| unusable(&error))?;
     let has_text = answer.get("result").is_some_and(|result| result["transcription"].is_object());
     if !has_text {
         return Err(unusable(&"it has no `result.transcription`"));
     }
+    let transcription = &mut answer["result"]["transcription"];
+    if !languages.is_empty() && !names_language(transcription) {
+        transcription["languages"] = json!(languages);
+    }
     let is_ours = |key: &str| key.trim_end_matches('_') == "scribed";
     let rest: Map<String, Value> = answer.into_iter().filter(|(key, _)| !is_ours(key)).collect();
     serde_json::to_vec(&rest).map_err(|error| unusable(&error))
+}
+
+fn names_language(transcription: &Value) -> bool {
+    let mut languages = transcription["languages"].as_array().into_iter().flatten();
+    languages.any(|code| code.as_str().is_some_and(|code| !code.trim().is_empty()))
 }
 
 fn utterance(cue: &Cue, language: &str) -> Utterance {
@@ -220,6 +239,19 @@ mod tests {
         let speakers = |said: &Transcript| said.utterances.iter().map(|it| it.speaker).collect::<Vec<_>>();
         assert_eq!(speakers(&said(&applied.raw)), speakers(&heard));
         assert!(speakers(&heard).contains(&Some(1)));
+    }
+
+    #[test]
+    fn a_result_that_names_no_language_is_in_the_one_that_is_known() {
+        let heard = Transcript { languages: vec!["en".to_owned()], utterances: Vec::new() };
+        let languages = |transcription: &str| {
+            let text = format!(r#"{{"result":{{"transcription":{transcription}}}}}"#);
+            said(&apply(b"{}", &heard, Format::Json, &text).unwrap().raw).languages
+        };
+        for silent in [r#"{"full_transcript":"a"}"#, r#"{"languages":null}"#, r#"{"languages":[]}"#] {
+            assert_eq!(languages(silent), ["en"], "{silent}");
+        }
+        assert_eq!(languages(r#"{"languages":["fr"]}"#), ["fr"]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct ReadCues {
     pub cues: Vec<Cue>,
     /// The first line that cannot be read, from 1, and the number of such lines.
     pub unread: Option<(usize, usize)>,
+    /// The first line whose times cannot be read, from 1.
+    pub broken_times: Option<usize>,
 }
 
 /// Returns the format of captions that an output's format is.
@@ -39,7 +41,8 @@ pub fn read_cues(text: &str, format: CaptionFormat) -> ReadCues {
         cue.end = cue.end.max(cue.start + Duration::from_millis(1));
     }
     let unread = file.unread.first().map(|first| (first.line, file.unread.len()));
-    ReadCues { cues, unread }
+    let broken_times = file.unread.iter().find(|unread| unread.are_times()).map(|unread| unread.line);
+    ReadCues { cues, unread, broken_times }
 }
 
 fn shown_cue(file: &CaptionFile, cue: &FileCue) -> Option<Cue> {
@@ -75,7 +78,9 @@ mod tests {
         assert_eq!(texts(file, CaptionFormat::Srt), [(1_000, 2_000, "one|more".into()), (2_000, 3_000, "two".into())]);
         let read =
             read_cues("1\n00:00:02,000 --> soon\nlost\n\n2\n00:00:04,000 --> 00:00:05,000\nfour\n", CaptionFormat::Srt);
-        assert_eq!((read.cues.len(), read.unread.is_some()), (1, true));
+        assert_eq!((read.cues.len(), read.unread, read.broken_times), (1, Some((2, 1)), Some(2)));
+        let outside = read_cues("A header\n\n1\n00:00:04,000 --> 00:00:05,000\nfour\n", CaptionFormat::Srt);
+        assert_eq!((outside.unread, outside.broken_times), (Some((1, 1)), None));
     }
 
     #[test]

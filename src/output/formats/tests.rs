@@ -7,6 +7,7 @@ use super::txt::txt;
 use super::*;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::{Utterance, Word};
+use crate::wire::utterance_times::TimeLimit;
 use serde_json::Value;
 
 const CAPTURED: &str = include_str!("../../../tests/data/service/job_done.captured_2023-12_early.json");
@@ -67,7 +68,7 @@ fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Form
     let result = Finished {
         transcript: &transcript,
         subtitles: sent,
-        enrichments: &ReadEnrichments::read(answer, &Enrichment::ALL.into_iter().collect(), &[]),
+        enrichments: &ReadEnrichments::read(answer, &Enrichment::ALL.into_iter().collect(), &[], TimeLimit::default()),
         raw: answer.as_bytes(),
         made_by,
         production: &Production {

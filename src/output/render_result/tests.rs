@@ -50,7 +50,7 @@ fn rich() -> Value {
         "file": { "filename": "talk.wav" },
         "request_params": { "model": "base", "translation": true,
             "translation_config": { "target_languages": ["fr", "de"] }, "callback_url": "https://h.example/secret" },
-        "result": { "metadata": { "audio_duration": 9.0 },
+        "result": { "metadata": { "audio_duration": 240.0 },
             "transcription": { "full_transcript": "Hello. Well.", "languages": ["en"],
                 "utterances": [utterance("Hello.", 0, 0.5), utterance("Well.", 1, 3.0)],
                 "subtitles": [{ "format": "srt", "subtitles": "1\n00:00:00,500 --> 00:00:02,500\nHello.\n" }] },
@@ -104,7 +104,7 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
     let (raw, record) = shift_to_recording(Cow::Owned(raw), None).unwrap();
     render_result(ResultToRender {
         raw,
-        speech: record.result.unwrap_or_default().transcription.unwrap_or_default(),
+        speech: record.result.unwrap_or_default().into_speech(),
         formats,
         captions: &CaptionRules::default(),
         requested: None,
@@ -245,6 +245,65 @@ fn a_translation_whose_language_is_not_told_has_that_of_the_request() {
     assert_eq!(languages(&answer), ["en", "und"]);
 }
 
+/// Its outputs would be those of the recording once more. Where several languages are spoken, it has another text.
+#[test]
+fn a_translation_into_the_spoken_language_is_the_original() {
+    let mut answer = rich();
+    answer["result"]["translation"]["results"][1]["languages"] = json!(["en"]);
+    let languages = |answer: &Value| {
+        let outputs = rendered(answer, &[Format::Srt]).outputs;
+        outputs.into_iter().map(|output| output.kind.language.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!(languages(&answer), ["en", "fr"]);
+    answer["result"]["transcription"]["utterances"][1]["language"] = json!("fr");
+    assert_eq!(languages(&answer), ["en", "fr", "en"]);
+    answer["result"]["transcription"]["utterances"] = json!([]);
+    answer["result"]["transcription"]["full_transcript"] = json!("");
+    assert_eq!(languages(&answer), ["en", "fr", "en"], "nothing else has the text");
+}
+
+/// Players and pages search the lines by time, and a person reads them in that order.
+#[test]
+fn utterances_out_of_order_are_in_order_in_every_output() {
+    let ordered = rich();
+    let mut answer = rich();
+    answer["result"]["transcription"]["utterances"].as_array_mut().unwrap().reverse();
+    let formats = [Format::Txt, Format::TimesTxt, Format::Html, Format::Md, Format::UtterancesCsv, Format::WordsCsv];
+    assert_eq!(by_name(rendered(&answer, &formats)), by_name(rendered(&ordered, &formats)));
+}
+
+/// No caption is outside of the recording, and ASS has one digit for the hours.
+#[test]
+fn impossible_times_are_named_and_give_no_captions_elsewhere() {
+    let mut answer = rich();
+    let utterances = answer["result"]["transcription"]["utterances"].as_array_mut().unwrap();
+    (utterances[0]["start"], utterances[0]["words"][0]["start"]) = (json!(-5), json!(-5));
+    (utterances[1]["end"], utterances[1]["words"][0]["end"]) = (json!(1e300), json!(1e300));
+    answer["result"]["transcription"]["subtitles"] = Value::Null;
+    answer["result"]["chapterization"]["results"] = json!([{ "headline": "Late", "start": 1e9, "end": 1e9 }]);
+    let RenderedResult { outputs, unread, .. } =
+        rendered(&answer, &[Format::Srt, Format::Ass, Format::UtterancesCsv, Format::Chapters]);
+    let named = "utterances.end, utterances.start, words.end, words.start, chapterization.end, chapterization.start";
+    assert_eq!(unread.as_deref(), Some(named));
+    for RenderedOutput { bytes, .. } in outputs {
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(!text.contains("999:") && !text.contains("99:59:59") && !text.contains("e300"), "{text}");
+    }
+}
+
+/// Such a result has its enrichments only: the text is not there, which is not the same as a recording without speech.
+#[test]
+fn a_result_without_a_transcript_names_it() {
+    let absent = deleted(&rich(), "/result/transcription");
+    for answer in [absent, replaced(&rich(), "/result/transcription", Value::Null)] {
+        let result = rendered_raw(taken(&answer["id"], &answer, ""), &Format::ALL);
+        assert_eq!(result.unread.as_deref(), Some("transcription"));
+        assert!(by_name(result).contains_key("summary.txt"));
+    }
+    let silent = json!({ "full_transcript": "", "languages": [], "utterances": [] });
+    assert_eq!(rendered(&replaced(&rich(), "/result/transcription", silent), &Format::ALL).unread, None);
+}
+
 /// The first one is written; the other one is kept with the result, and named.
 #[test]
 fn a_second_translation_into_one_language_is_named() {
@@ -353,11 +412,12 @@ fn enrichment_at(path: &str) -> Option<Enrichment> {
     Enrichment::of_name(name)
 }
 
-/// Fields that outputs can do without and that services send in several types: a value of another type is as none.
+/// Fields that no output is made from, or of which the service's answer tells nothing without them.
 fn may_be_anything(path: &str) -> bool {
     let key = path.rsplit('/').next().unwrap_or_default();
     !path.starts_with("/result")
-        || ["channel", "confidence", "speaker", "success", "is_empty", "error", "exec_time", "keywords"].contains(&key)
+        || ["success", "is_empty", "error", "exec_time", "keywords"].contains(&key)
+        || enrichment_at(path).is_some() && ["channel", "confidence", "speaker"].contains(&key)
         || path.starts_with("/result/metadata")
         || path.contains("/subtitles")
         || path.contains("/keywords/")

@@ -4,12 +4,13 @@ use super::{Engine, EngineParts, LEASE};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, TranscriptionId};
-use crate::domain::stage::{AudioAt, JobEvent, Stage};
+use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::request::{refresh_before_upload, stored_params};
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
+use crate::pipeline::stages::outputs_as_written::are_outputs_as_written;
 use crate::pipeline::stages::poison_guard::ContentWork;
 use crate::pipeline::stages::submit::{Submission, SubmitContext};
 use crate::pipeline::stages::{probe, settle, share_result, submit, upload, wait, write};
@@ -153,7 +154,7 @@ impl Engine {
         Ok(StageRun::Submission(submission, lease))
     }
 
-    /// Polls a transcription. This does not need the source's folder: the result is awaited whatever became of the
+    /// Polls a transcription, unless nothing of its result is needed. This does not need the source's folder: the result is awaited whatever became of the
     /// source.
     async fn wait(
         &self,
@@ -161,6 +162,11 @@ impl Engine {
         job: &Job,
         (purchase_key, transcription): (&PurchaseKey, &TranscriptionId),
     ) -> Result<StageOutcome, StageStop> {
+        if let Ok(mount) = parts.mount(job)
+            && are_outputs_as_written(&parts.results, mount, job, purchase_key).await
+        {
+            return Ok(StageOutcome::Step(JobEvent::Fetched { audio: AudioAmount::default() }));
+        }
         let polled = {
             let _permit = self.reads.acquire().await.ok(); // never closed
             wait::run(&self.wait_context(parts), job, transcription).await

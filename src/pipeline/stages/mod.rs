@@ -7,6 +7,7 @@ pub(crate) mod join_parts;
 mod known_purchase;
 pub(crate) mod outcome;
 pub(crate) mod output_folders;
+pub(crate) mod outputs_as_written;
 pub(crate) mod poison_guard;
 pub(crate) mod probe;
 pub(crate) mod remote_audio;

@@ -531,6 +531,34 @@ fn an_accepted_transcript_is_in_the_language_of_its_name_or_its_source() {
     assert_eq!((read(&bed, "ra.fr.srt").as_str(), bought(&stub)), (srt, 0));
 }
 
+/// A result of another program often names no language.
+#[test]
+fn an_accepted_result_without_a_language_is_in_that_of_its_name() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("existing = \"transcribe\"").bed();
+    fs::write(bed.path("inbox/ra.wav"), "one").unwrap();
+    let said = json!({ "text": "from an earlier project", "start": 0.1, "end": 1.0, "words": [] });
+    let answer = json!({ "result": { "transcription": { "full_transcript": said["text"], "utterances": [said] } } });
+    fs::write(bed.path("inbox/ra.en.json"), answer.to_string()).unwrap();
+    accept(&bed, &["inbox/ra.en.json"]);
+    assert_eq!(bed.run(["render"]).code, 0);
+    assert_eq!(read(&bed, "ra.en.txt"), "from an earlier project\n");
+}
+
+/// A text whose captions would lack a part in the other outputs is not accepted; the message leads to the line.
+#[test]
+fn captions_with_a_mistyped_time_are_not_accepted() {
+    let stub = Stub::well();
+    let bed = written(&stub);
+    let mistyped = "1\n00:00:00,100 --> 00:00:00,500\nOne.\n\n2\n00:00:00,600 -> 00:00:01,000\nTwo.\n";
+    fs::write(bed.path("inbox/talk.en.srt"), mistyped).unwrap();
+    let ran = bed.run(["accept", "inbox/talk.en.srt"]);
+    assert!(ran.code == 2 && ran.stderr.contains("in line 6 the times cannot be read"), "{ran:?}");
+    assert_eq!((read(&bed, "talk.en.srt").as_str(), edited(&bed)), (mistyped, 1));
+    fs::write(bed.path("inbox/talk.en.srt"), mistyped.replace("->", "-->").replace("--->", "-->")).unwrap();
+    accept(&bed, &["inbox/talk.en.srt"]);
+}
+
 /// Players read `.hi.` as "hearing impaired": what is known of the recording decides.
 #[test]
 fn an_accepted_transcript_is_in_the_language_of_its_row_or_sidecar_and_hi_is_seldom_hindi() {

@@ -106,6 +106,30 @@ fn a_change_of_the_encoding_is_said() {
 }
 
 #[test]
+fn a_file_that_needs_no_change_was_not_repaired() {
+    let text = "1\n00:00:01,000 --> 00:00:03,000\nWell said.\n";
+    let bed = bed(&[("talk.srt", text)]);
+    let ran = captions(&bed, &["fix", "talk.srt", "--output", "new.srt"]);
+    assert_eq!(ran.stderr, "talk.srt: nothing to repair, written to new.srt; no violation is left\n");
+    assert_eq!(fs::read_to_string(bed.path("new.srt")).unwrap(), text);
+    assert_eq!(captions(&bed, &["fix", "talk.srt"]).stderr, "talk.srt: nothing to repair; no violation is left\n");
+    let ran = captions(&bed, &["fix", "talk.srt", "--in-place"]);
+    assert_eq!(ran.stderr, "talk.srt: unchanged; no violation is left\n");
+}
+
+/// Its text would be lost in the text of the cue before it.
+#[test]
+fn a_mistyped_time_is_named_and_the_file_stays() {
+    let mistyped = "1\n00:00:01,000 --> 00:00:02,500\nOne is here.\n\n2\n00:00:03,000 -> 00:00:05,000\nTwo is here.\n";
+    let bed = bed(&[("talk.srt", mistyped)]);
+    let checked = captions(&bed, &["check", "talk.srt"]);
+    assert!(checked.code == 1 && checked.stdout.contains("line 6: the times cannot be read"), "{checked:?}");
+    let fixed = captions(&bed, &["fix", "talk.srt", "--in-place"]);
+    assert!(fixed.code == 2 && fixed.stderr.contains("in line 6 the times cannot be read"), "{fixed:?}");
+    assert_eq!(fs::read_to_string(bed.path("talk.srt")).unwrap(), mistyped);
+}
+
+#[test]
 fn speakers_and_phrases_are_checked_and_repaired() {
     let text = "1\n00:00:01,000 --> 00:00:04,000\n- Are you there? - Yes.\n\n\
                 2\n00:00:05,000 --> 00:00:08,000\nHe put the book on the\ntable in the other room.\n";

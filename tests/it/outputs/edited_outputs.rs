@@ -96,6 +96,40 @@ fn what_stands_in_the_way_is_left_as_it_is() {
     }
 }
 
+/// `scribed accept` is advised for what it accepts only; a directory and a link are no edited files.
+#[test]
+fn an_edited_output_is_told_with_what_can_be_done_and_what_is_no_file_as_such() {
+    let bed = Bed::new(&format!("{SOON}outputs = [\"txt\", \"md\", \"srt\", \"vtt\"]\n"));
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    put(&bed, "talk.en.txt", "corrected by a person");
+    put(&bed, "talk.en.md", "corrected by a person");
+    for name in ["talk.en.srt", "talk.en.vtt"] {
+        fs::remove_file(bed.path("inbox").join(name)).unwrap();
+    }
+    fs::create_dir(bed.path("inbox/talk.en.srt")).unwrap();
+    symlink(bed.path("nowhere"), bed.path("inbox/talk.en.vtt")).unwrap();
+    let line = |text: &str, name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+
+    let listed = bed.run(["jobs", "--edited"]).stdout;
+    assert!(line(&listed, "talk.en.md").contains("edited: "), "{listed}");
+    assert!(line(&listed, "talk.en.srt").contains("no file: ") && listed.contains("is a directory"), "{listed}");
+    assert!(line(&listed, "talk.en.vtt").contains("is a symbolic link"), "{listed}");
+    let object = bed.run(["jobs", "--edited", "--json"]).last_object();
+    let count = |key: &str| object[key].as_array().map(Vec::len);
+    assert_eq!((count("edited"), count("not_files")), (Some(2), Some(2)), "{object}");
+
+    for told in [bed.run(["show", "1"]).stdout, bed.run(["render"]).stdout] {
+        assert!(line(&told, "talk.en.txt").contains("scribed accept"), "{told}");
+        for name in ["talk.en.md", "talk.en.srt", "talk.en.vtt"] {
+            assert!(!line(&told, name).contains("scribed accept"), "{name}: {told}");
+        }
+        assert!(line(&told, "talk.en.srt").contains("directory"), "{told}");
+    }
+    let explained = bed.run(["explain", "inbox/talk.wav"]).stdout;
+    assert_eq!(explained.matches("scribed accept").count(), 1, "{explained}");
+}
+
 #[test]
 fn two_recordings_of_one_stem_have_outputs_of_their_own() {
     let bed = Bed::new(SOON);

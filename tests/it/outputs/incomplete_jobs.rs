@@ -97,6 +97,30 @@ fn speech_that_was_not_understood_is_nothing_that_somebody_requested() {
     assert_eq!((&json["incomplete"], &bed.jobs()["bad.wav"]["reason"]), (&json!(0), &json!("done")));
 }
 
+fn without_transcript(record: &mut Value) {
+    all_done(record);
+    record["result"]["transcription"] = Value::Null;
+}
+
+/// The enrichments are there, and the text is not: its outputs say as much as those of a recording without speech.
+#[test]
+fn a_result_without_a_transcript_is_no_silent_recording() {
+    let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
+        (Endpoint::Read, "bad.wav") => Act::Change(without_transcript),
+        (Endpoint::Read, _) => Act::Change(all_done),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    assert_eq!(bed.jobs()["bad.wav"]["unread"], "transcription");
+    let listed = bed.run(["jobs", "--incomplete"]).stdout;
+    assert!(
+        listed.contains("bad.wav") && listed.contains("not readable in the service's answer: transcription"),
+        "{listed}"
+    );
+    assert!(!listed.contains("good.wav"), "{listed}");
+}
+
 const WITHOUT: &str = "written, without: diarization, translation fr";
 
 #[test]

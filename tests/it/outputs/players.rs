@@ -48,6 +48,37 @@ fn a_player_gets_the_names_that_it_reads() {
     }
 }
 
+fn translated_into_hindi(record: &mut Value) {
+    let translation = json!({ "error": null, "full_transcript": "words", "languages": ["hi"],
+        "utterances": record["result"]["transcription"]["utterances"].clone() });
+    record["result"]["translation"] =
+        json!({ "success": true, "is_empty": false, "error": null, "results": [translation] });
+    record["result"]["transcription"]["languages"] = json!(["hi"]);
+    record["result"]["transcription"]["utterances"][0]["language"] = json!("hi");
+}
+
+fn and_from_english(record: &mut Value) {
+    translated_into_hindi(record);
+    record["result"]["transcription"]["languages"] = json!(["hi", "en"]);
+}
+
+/// Players read `.hi.` as "hearing impaired".
+#[test]
+fn a_translation_into_hindi_is_never_for_the_hearing_impaired() {
+    for player in ["plex", "jellyfin", "kodi"] {
+        let hindi_alone = ["film.hin.srt", "film.hin.txt"].as_slice();
+        let two_languages = ["film.hin.hin.srt", "film.hin.hin.txt", "film.hin.srt", "film.hin.txt"].as_slice();
+        for (change, expected) in
+            [(translated_into_hindi as fn(&mut Value), hindi_alone), (and_from_english, two_languages)]
+        {
+            let (_stub, bed) = bed(change, &format!("name_as = \"{player}\""));
+            write(&bed, "film.mkv", "film");
+            bed.once(0);
+            assert_eq!(names(&bed), expected, "{player}");
+        }
+    }
+}
+
 #[test]
 fn names_are_portable_where_that_is_set() {
     let stub = Stub::well();
@@ -76,6 +107,18 @@ fn outputs_get_the_owner_group_and_mode_of_their_source() {
     assert_eq!(meta.permissions().mode() & 0o777, 0o664);
     if rustix::process::geteuid().is_root() {
         assert_eq!((meta.uid(), meta.gid()), (4242, 4343));
+    }
+}
+
+/// `nobody` has the number that stands for unknown owners in a container, and is a user like others where it is known.
+#[test]
+fn outputs_can_be_given_to_nobody() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("outputs = [\"srt\"]\nowner = 65534").bed();
+    write(&bed, "talk.wav", "one");
+    bed.once(0);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(fs::metadata(bed.path("inbox/talk.en.srt")).unwrap().uid(), 65_534);
     }
 }
 

@@ -107,6 +107,55 @@ fn what_was_bought_after_the_export_is_found_in_the_list_and_not_bought_again() 
     assert!(first(Endpoint::List).is_some());
 }
 
+/// Gives each file of the folder another inode and date, as a copy does.
+fn copied(bed: &Bed) {
+    for entry in fs::read_dir(bed.path("inbox")).unwrap().map(Result::unwrap) {
+        let content = fs::read(entry.path()).unwrap();
+        let new = bed.path("inbox").join(".copy");
+        fs::write(&new, content).unwrap();
+        fs::rename(new, entry.path()).unwrap();
+    }
+}
+
+/// The service may have no record any more, and nothing of the result is needed.
+#[test]
+fn copied_recordings_whose_outputs_are_there_stay_written_without_their_results() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("").section("[state]\nstore = \"sled:one\"").bed();
+    let other = Config::of(&stub).inbox("").section("[state]\nstore = \"sled:two\"");
+    fs::write(bed.path("other.toml"), other.to_string()).unwrap();
+    write(&bed, "a.wav", "one");
+    write(&bed, "b.wav", "two");
+    bed.once(0);
+    assert_eq!(bed.run(["state", "export", "queue.jsonl"]).code, 0);
+    assert_eq!(bed.run(["--config", "other.toml", "state", "import", "queue.jsonl"]).code, 0);
+    fs::remove_dir_all(bed.path("state/results")).ok();
+    let once = || bed.run(["--config", "other.toml", "once", "--json"]);
+    assert_eq!(once().code, 0);
+    stub.set(|request, _| match request.endpoint {
+        Endpoint::Read => Act::Say(refusal(404, "unknown")),
+        _ => Act::Well,
+    });
+    let reads = || stub.records().moments(Endpoint::Read).len();
+    let (before, outputs) = (reads(), |name: &str| fs::read(bed.path("inbox").join(name)).unwrap());
+    let srt = outputs("a.en.srt");
+    copied(&bed);
+    let summary = once();
+    assert_eq!((summary.code, reads()), (0, before), "{summary:?}");
+    let stages = || {
+        let jobs = bed.run(["--config", "other.toml", "jobs", "--json"]).objects();
+        jobs.iter().map(|job| job["stage"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((stages(), outputs("a.en.srt")), (vec!["written".to_owned(); 2], srt));
+    assert_eq!(stub.records().creates.len(), 2, "nothing was bought again");
+    // Where an output is missing, the result is needed.
+    fs::remove_file(bed.path("inbox/a.en.vtt")).unwrap();
+    copied(&bed);
+    once();
+    assert!(reads() > before && stages().contains(&"written".to_owned()), "{:?}", stages());
+    assert!(stages().iter().any(|stage| stage != "written"), "{:?}", stages());
+}
+
 /// Kept results are not in the file; their folder can be copied.
 #[test]
 fn the_folder_of_kept_results_can_be_copied_beside_an_imported_queue() {

@@ -5,16 +5,42 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName};
 use crate::domain::path::RelPath;
 use crate::domain::pause::Pause;
+use crate::pipeline::stages::write::rerender::Obstacle;
 use crate::store::contract::HistoryEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The name of an output that is not the file that scribed wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedOutput {
+    pub path: RelPath,
+    pub change: OutputDifference,
+}
+
+/// What has the name of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputDifference {
+    /// An edited file, which `scribed accept` makes the text of the job.
+    EditedText,
+    /// An edited file that cannot be accepted: another format, or a translation.
+    Edited,
+    NotAFile(Obstacle),
+}
+
+impl ChangedOutput {
+    /// Whether it is a file.
+    pub fn is_edited(&self) -> bool {
+        !matches!(self.change, OutputDifference::NotAFile(_))
+    }
+}
+
 /// A page of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobPage {
-    /// With [`super::Selection::edited`], the paths of the edited outputs of each job.
+    /// With [`super::Selection::edited`], the changed outputs of each job.
     #[serde(default)]
-    pub edited: BTreeMap<JobId, Vec<RelPath>>,
+    pub changed: BTreeMap<JobId, Vec<ChangedOutput>>,
     /// The jobs in the order of their numbers; may be empty though more follow.
     pub jobs: Vec<Job>,
     /// Where the next page begins; `None` after the last.
@@ -24,9 +50,8 @@ pub struct JobPage {
 /// A job and its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
-    /// The paths of edited outputs.
     #[serde(default)]
-    pub edited: Vec<RelPath>,
+    pub changed: Vec<ChangedOutput>,
     pub job: Job,
     /// The history, oldest first.
     pub history: Vec<HistoryEntry>,

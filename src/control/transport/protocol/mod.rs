@@ -17,7 +17,7 @@ pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
 pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
 pub use forget::{ForgetPiece, ForgetQuery, Forgettable};
-pub use job_view::{JobPage, Origin, Shown};
+pub use job_view::{ChangedOutput, JobPage, Origin, OutputDifference, Shown};
 pub use render::{AcceptQuery, AcceptedAnswer, RenderPiece, RenderQuery};
 pub use request::{AddUrlRequest, ControlRequest, JobSelector, MAX_LOOKUP_NAMES, Selection};
 pub use status::{

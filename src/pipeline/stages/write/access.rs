@@ -4,7 +4,7 @@ use crate::config::model::{OutputFiles, Source};
 use crate::domain::file_permissions::Access;
 use crate::domain::job::Job;
 use crate::permission_errors::name_or_uid;
-use crate::rooted_path::{RootedPath, access_of};
+use crate::rooted_path::{NOBODY, RootedPath, access_of};
 use crate::source::mount::source_mount::Mount;
 use crate::source::recording_place::{Recording, recording};
 use std::collections::BTreeSet;
@@ -58,15 +58,17 @@ pub fn warn_if_refused(source: &Source, folder: &RootedPath, output: Option<&OsS
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
     if is_refused && warned.insert(source.name.to_string()) {
         let (user, gid, path) = (name_or_uid(found.uid()), found.gid(), path.display());
-        tracing::warn!(source = %source.name, %path, owner = user, group = gid, "an output did not get the owner or group of its source's settings: this process may not give files away (CAP_CHOWN). The job is complete, and further outputs are written in the same way; `scribed check` names what is refused");
+        tracing::warn!(source = %source.name, %path, owner = user, group = gid, "an output did not get the owner or group of its source's settings: this process may not give files away (CAP_CHOWN), or the number is not one of its user namespace. The job is complete, and further outputs are written in the same way; `scribed check` names what is refused");
     }
 }
 
 /// Returns the permissions of the recording, or the stored ones if it is gone by now. Jobs of older releases store
-/// none: then those of its folder count, and if that is gone too, nobody else may read the outputs.
+/// none: then those of its folder count, and if that is gone too, nobody else may read the outputs. A stored owner that
+/// stands for an unknown one is not given.
 fn access_or_kept(recording: &RootedPath, kept: Option<Access>) -> Access {
     let folder = || access_of(&recording.parent()).ok();
     let private = || Access::private(rustix::process::getegid().as_raw());
+    let kept = kept.map(|kept| Access { owner: kept.owner.filter(|owner| *owner != NOBODY), ..kept });
     access_of(recording).ok().or(kept).or_else(folder).unwrap_or_else(private)
 }
 
@@ -101,6 +103,8 @@ mod tests {
         };
         set(0o751);
         assert_eq!((mode(None), mode(Some(0o660))), (0o640, 0o660));
+        let kept = |owner| Some(Access { owner: Some(owner), ..Access::private(0) });
+        assert_eq!([7, NOBODY].map(|owner| access_or_kept(&talk, kept(owner)).owner), [Some(7), None]);
         std::fs::write(talk.full(), "talk").unwrap();
         std::fs::set_permissions(talk.full(), std::fs::Permissions::from_mode(0o604)).unwrap();
         assert_eq!(mode(Some(0o660)), 0o604);

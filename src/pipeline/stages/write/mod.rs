@@ -29,6 +29,7 @@ use crate::output::render_result::OutputKind;
 use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
+use crate::pipeline::stages::outputs_as_written::are_outputs_as_written;
 use crate::pipeline::stages::write::names_of_others::names_of_others;
 use crate::pipeline::stages::write::own_outputs::{output_folder, own_outputs};
 use crate::pipeline::stages::write::publish_to_folder::publish_to_folder;
@@ -77,16 +78,7 @@ pub async fn run(
     let text = job.accepted.as_deref().filter(|accepted| accepted.transcription == *transcription);
     // The same result with a text that a person accepted: the files stay as they are, unless they go elsewhere now.
     if text.is_some_and(|text| stored.placed_by.is_none() && !goes_elsewhere(mount, job, text)) {
-        return Ok(StageOutcome::Step(JobEvent::Written {
-            outputs: job.outputs.clone(),
-            earlier: job.earlier.clone(),
-            rendered_as: job.rendered_as.clone(),
-            language: job.language.clone(),
-            missing: job.missing.clone(),
-            parts: job.parts.clone(),
-            unread: job.unread.clone(),
-            review: job.review.clone(),
-        }));
+        return Ok(StageOutcome::Step(written_as_before(job)));
     }
     let mut placed = own_outputs(context.store, mount, job, now).await?;
     // No result is written over what a person accepted.
@@ -96,8 +88,9 @@ pub async fn run(
     let Some(Rendered { mut wanted, kinds, language, parts, unread }) =
         render_kept_result(context, mount.source(), &reviewed, purchase_key, transcription, now).await?
     else {
-        // The result can be read at the service once more.
-        return Ok(StageOutcome::Step(JobEvent::ResultLost));
+        // Otherwise the result can be read at the service once more.
+        let is_complete = are_outputs_as_written(context.results, mount, job, purchase_key).await;
+        return Ok(StageOutcome::Step(if is_complete { written_as_before(job) } else { JobEvent::ResultLost }));
     };
     let is_anothers = was_bought_by_another(context.store, job, purchase_key).await.map_err(StageStop::Store)?;
     if let Some(at) = text.and_then(|text| place_of_text(text, &kinds, &wanted)) {
@@ -142,6 +135,20 @@ pub async fn run(
         unread,
         review,
     }))
+}
+
+/// Returns the end of a job whose outputs stay as they are.
+fn written_as_before(job: &Job) -> JobEvent {
+    JobEvent::Written {
+        outputs: job.outputs.clone(),
+        earlier: job.earlier.clone(),
+        rendered_as: job.rendered_as.clone(),
+        language: job.language.clone(),
+        missing: job.missing.clone(),
+        parts: job.parts.clone(),
+        unread: job.unread.clone(),
+        review: job.review.clone(),
+    }
 }
 
 /// Whether no other folder is stored with an output.

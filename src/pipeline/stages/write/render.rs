@@ -117,7 +117,7 @@ fn render_outputs(
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: spoken.transcription.unwrap_or_default(),
+        speech: spoken.into_speech(),
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, purchase_key, job),
@@ -132,7 +132,8 @@ fn render_outputs(
     for RenderedOutput { kind, bytes } in outputs {
         let name = source.name_as.render(&template_vars::of_output(&vars, kind.language.as_deref(), kind.format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-        let name = distinct_name(name, kind.language.as_deref(), &taken);
+        let language = kind.language.as_deref().map(|code| source.name_as.language(code));
+        let name = distinct_name(name, language.as_deref(), &taken);
         let plain = plain_name(source, &vars, &kind).filter(|plain| *plain != name).map(|plain| (plain, bytes.clone()));
         for (name, bytes) in [(name, bytes)].into_iter().chain(plain) {
             wanted.push(PendingOutput { candidates: candidates(&path, &name, is_portable), bytes });

@@ -128,9 +128,9 @@ impl Work<'_> {
         let is_in_bucket = matches!(self.mount.storage(), Storage::Bucket(_));
         let change = if is_in_bucket { RenderChange::Unconfigured } else { RenderChange::Edited };
         for output in &stayed {
-            let path = super::shown_path(self.mount, self.job, output);
-            files.retain(|file| !(file.change == RenderChange::Removed && file.path == path));
-            files.push(RenderedFile { change, path, from: None });
+            let stayed = RenderedFile::of(self.mount, self.job, change, output);
+            files.retain(|file| !(file.change == RenderChange::Removed && file.path == stayed.path));
+            files.push(stayed);
         }
         self.record_end(&plan, (outputs, stayed)).await?;
         Ok(files)
@@ -235,7 +235,7 @@ impl Work<'_> {
     fn file(&self, change: RenderChange, name: &OsStr, from: Option<&Output>) -> RenderedFile {
         let path = path_in(self.mount, self.job, name, self.at.as_ref());
         let from = from.map(|output| super::shown_path(self.mount, self.job, output));
-        RenderedFile { change, path, from }
+        RenderedFile { change, path, from, may_be_text: false }
     }
 
     /// Returns the names in the folder of outputs that files of the job keep.

@@ -6,6 +6,7 @@ use crate::domain::job::Output;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::output::render_result::OutputKind;
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -14,10 +15,34 @@ use std::os::unix::ffi::OsStrExt;
 pub enum FileState {
     /// Its content is what scribed wrote, or what a person accepted.
     Ours(Hash),
-    /// Something else has the name: an edited file, a folder, a link.
+    /// A file with other content has the name.
     Edited,
+    /// Something else than a file has the name.
+    NotAFile(Obstacle),
     Missing,
     Unreadable,
+}
+
+/// What is in the place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    Directory,
+    /// The name, or a folder above it.
+    Link,
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+impl Obstacle {
+    /// Says what it is: `PATH is …`.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Directory => "a directory",
+            Self::Link => "a symbolic link, or behind one",
+            Self::Other => "no regular file",
+        }
+    }
 }
 
 /// A file that the job names.
@@ -116,7 +141,7 @@ pub fn decide(
             continue;
         };
         // A newer version of an edited output goes beside it, under another name.
-        if own.state == FileState::Edited && own.output.hash != wanted.hash {
+        if matches!(own.state, FileState::Edited | FileState::NotAFile(_)) && own.output.hash != wanted.hash {
             rest.push(own);
             actions.push(Action::Write);
         } else {
@@ -224,7 +249,7 @@ fn action(wanted: &WantedOutput, known: KnownOutput, at: Option<&RelPath>, optio
         FileState::Missing if options.restore && keeps_name => Action::Restore { names: vec![name(&known).to_owned()] },
         FileState::Missing if options.restore => Action::Restore { names: wanted.names.clone() },
         FileState::Missing => Action::StayMissing(known.output),
-        FileState::Edited | FileState::Unreadable => Action::Leave(known.output, known.state),
+        FileState::Edited | FileState::NotAFile(_) | FileState::Unreadable => Action::Leave(known.output, known.state),
         // What a person accepted is the text of the job, whatever is rendered: it keeps its name and place.
         FileState::Ours(hash) if known.is_accepted || keeps_name && hash == wanted.hash => {
             Action::Keep(Output { hash, ..known.output })
@@ -241,7 +266,7 @@ fn fate(known: &KnownOutput, wanted: &[WantedOutput], options: RenderOptions) ->
         FileState::Missing => Fate::Forget,
         _ if known.is_accepted => Fate::Stay,
         _ if known.is_shared => Fate::Forget,
-        FileState::Edited | FileState::Unreadable => Fate::Stay,
+        FileState::Edited | FileState::NotAFile(_) | FileState::Unreadable => Fate::Stay,
         FileState::Ours(_) if is_superseded(known, wanted) => Fate::Remove,
         FileState::Ours(_) if options.prune => Fate::Prune,
         FileState::Ours(_) => Fate::Unconfigured,

@@ -1,16 +1,20 @@
 //! Looks at the files that a job names.
 
-use super::decide::{FileState, KnownOutput};
+use super::decide::{FileState, KnownOutput, Obstacle};
 use crate::blocking::blocking;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
+use crate::domain::language_codes::is_in_language;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::output::accepted::is_acceptable;
 use crate::pipeline::media_file::MediaFile;
 use crate::rooted_path::{LinkInPath, RootedPath};
+use crate::source::filter::existing_subtitles::{has_hi_mark, named_language};
 use crate::source::metadata::file_look::hash;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::recording_place::folder_of_output;
+use crate::source::recording_place::{folder_of_output, outputs_beside};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -96,12 +100,41 @@ pub fn state(job: &Job, output: &Output, read: io::Result<Hash>) -> FileState {
         Ok(_) if output.hash == Hash::OF_NOTHING => FileState::Edited,
         Ok(hash) if hash == output.hash || job.pending_outputs.contains(&hash) => FileState::Ours(hash),
         Ok(_) => FileState::Edited,
-        Err(error) if LinkInPath::of(&error).is_some() => FileState::Edited,
+        Err(error) if is_link(&error) => FileState::NotAFile(Obstacle::Link),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileState::Missing,
-            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => FileState::Edited,
+            io::ErrorKind::IsADirectory => FileState::NotAFile(Obstacle::Directory),
+            io::ErrorKind::InvalidInput => FileState::NotAFile(Obstacle::Other),
             _ => FileState::Unreadable,
         },
+    }
+}
+
+fn is_link(error: &io::Error) -> bool {
+    LinkInPath::of(error).is_some() || Errno::from_io_error(error) == Some(Errno::LOOP)
+}
+
+/// Whether a person can make a file the text of its job: by its format, and unless the language in its name is another
+/// than that of the recording, as in the name of a translation. Files of a bucket cannot be accepted.
+pub fn may_be_text(mount: &Mount, job: &Job, output: &Output) -> bool {
+    let name = output.name.lossy();
+    let Some(format) = Format::of_name(&name).filter(|format| is_acceptable(*format)) else { return false };
+    if matches!(mount.storage(), Storage::Bucket(_)) {
+        return false;
+    }
+    let recording = outputs_beside(mount.source(), job);
+    let recording = recording.file_name();
+    let stem = name.strip_suffix(format.ext()).unwrap_or_default().trim_end_matches('.').as_bytes();
+    is_text_language(job.language.as_deref(), named_language(stem, recording), has_hi_mark(stem, recording))
+}
+
+/// Whether a file that names this language, or has the mark `hi`, can be the text of a recording in the language `own`.
+fn is_text_language(own: Option<&str>, named: Option<String>, has_hi_mark: bool) -> bool {
+    match (own, named) {
+        (Some(own), Some(named)) => is_in_language(own, &named),
+        // `hi` is Hindi here, or the subtitles are for the hearing impaired and name their language, too.
+        (Some(own), None) => !has_hi_mark || is_in_language(own, "hi"),
+        (None, _) => true,
     }
 }
 
@@ -133,6 +166,33 @@ mod tests {
         let output = |hash| Output { name: RelPath::new("talk.txt"), hash, at: None };
         assert_eq!(state(&job, &output(Hash::of(b"b")), Ok(content)), FileState::Ours(content));
         assert_eq!(state(&job, &output(Hash::OF_NOTHING), Ok(content)), FileState::Edited);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_edited() {
+        let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new("talk.wav") };
+        let job = Job::found(JobId(1), key, Stamp::default(), Timestamp(0), Timestamp(0));
+        let output = Output { name: RelPath::new("talk.txt"), hash: Hash::of(b"a"), at: None };
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| state(&job, &output, hash(&RootedPath::new(folder.path(), name)));
+        std::fs::create_dir(folder.path().join("directory")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link")).unwrap();
+        std::fs::write(folder.path().join("file"), "b").unwrap();
+        let directory = FileState::NotAFile(Obstacle::Directory);
+        assert_eq!(
+            ["directory", "link", "file", "none"].map(at),
+            [directory, FileState::NotAFile(Obstacle::Link), FileState::Edited, FileState::Missing]
+        );
+    }
+
+    #[test]
+    fn a_translation_is_no_text_of_its_recording() {
+        let of = |own, named: Option<&str>| is_text_language(own, named.map(str::to_owned), false);
+        assert!(
+            of(Some("en"), Some("en")) && of(Some("en-US"), Some("en")) && of(Some("en"), None) && of(None, Some("fr"))
+        );
+        assert!(!of(Some("en"), Some("fr")) && !of(Some("zh"), Some("zh-TW")));
+        assert!(!is_text_language(Some("en"), None, true) && is_text_language(Some("hi"), None, true));
     }
 
     #[test]

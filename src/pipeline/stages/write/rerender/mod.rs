@@ -15,8 +15,8 @@ mod persons_files;
 mod settings;
 mod siblings;
 
-pub(crate) use decide::{FileState, KnownOutput, RenderOptions};
-pub(crate) use files::{look, path_of, shown_path};
+pub(crate) use decide::{FileState, KnownOutput, Obstacle, RenderOptions};
+pub(crate) use files::{look, may_be_text, path_of, shown_path};
 pub(crate) use other_rows::OutputsOfRows;
 pub(crate) use pages::{RenderParts, RenderedJob, is_translation as is_translation_of, render_jobs};
 pub(crate) use settings::{JobSettings, may_differ, rendered_now, settings_hash};
@@ -68,6 +68,8 @@ pub enum RenderChange {
     Unconfigured,
     /// The file cannot be read: it stays.
     Unreadable,
+    /// Something else than a file has the name: it stays.
+    NotAFile,
 }
 
 impl RenderChange {
@@ -83,6 +85,7 @@ impl RenderChange {
             Self::Missing => "missing",
             Self::Unconfigured => "unconfigured",
             Self::Unreadable => "unreadable",
+            Self::NotAFile => "not_a_file",
         }
     }
 
@@ -100,6 +103,17 @@ pub struct RenderedFile {
     /// The earlier path of an output that is moved.
     #[serde(default)]
     pub from: Option<RelPath>,
+    /// Whether `scribed accept` can make an edited file the text of its recording.
+    #[serde(default)]
+    pub may_be_text: bool,
+}
+
+impl RenderedFile {
+    /// Returns what is done with a file under the name that it has.
+    fn of(mount: &Mount, job: &Job, change: RenderChange, output: &Output) -> Self {
+        let may_be_text = change == RenderChange::Edited && may_be_text(mount, job, output);
+        Self { change, path: shown_path(mount, job, output), from: None, may_be_text }
+    }
 }
 
 /// What is done with a job's files.
@@ -287,7 +301,7 @@ fn is_as_rendered(mount: &Mount, job: &Job, settings: &JobSettings, known: &[Kno
         FileState::Ours(_) => {
             known.is_current || known.is_accepted || !run.options.prune && is_unconfigured(known, settings)
         }
-        FileState::Edited | FileState::Unreadable => true,
+        FileState::Edited | FileState::NotAFile(_) | FileState::Unreadable => true,
         FileState::Missing => known.is_current && !run.options.restore,
     };
     job.rendered_as.as_ref() == Some(&rendered_now(mount.source()))
@@ -307,10 +321,11 @@ fn unchanged_file(mount: &Mount, job: &Job, known: &KnownOutput, settings: &JobS
         FileState::Ours(_) if !known.is_accepted && is_unconfigured(known, settings) => RenderChange::Unconfigured,
         FileState::Ours(_) => return None,
         FileState::Edited => RenderChange::Edited,
+        FileState::NotAFile(_) => RenderChange::NotAFile,
         FileState::Missing => RenderChange::Missing,
         FileState::Unreadable => RenderChange::Unreadable,
     };
-    Some(RenderedFile { change, path: shown_path(mount, job, &known.output), from: None })
+    Some(RenderedFile::of(mount, job, change, &known.output))
 }
 
 /// An output that is about to be written: its names, and its content.
@@ -373,9 +388,10 @@ fn mark_shared<'o>(mut known: Vec<KnownOutput>, shared: impl Iterator<Item = &'o
 
 /// Returns what is told of a plan, apart from the outputs that are written.
 fn told_of_rest(mount: &Mount, job: &Job, plan: &RenderPlan) -> Vec<RenderedFile> {
-    let file = |change, output: &Output| RenderedFile { change, path: shown_path(mount, job, output), from: None };
+    let file = |change, output: &Output| RenderedFile::of(mount, job, change, output);
     let stays = |output: &Output, state| match state {
         FileState::Unreadable => file(RenderChange::Unreadable, output),
+        FileState::NotAFile(_) => file(RenderChange::NotAFile, output),
         _ => file(RenderChange::Edited, output),
     };
     let wanted = plan.actions.iter().filter_map(|action| match action {

@@ -136,6 +136,7 @@ fn any_known() -> impl Strategy<Value = KnownOutput> {
     let state = prop_oneof![
         prop::sample::select(vec!["a", "b"]).prop_map(|content| FileState::Ours(Hash::of(content.as_bytes()))),
         Just(FileState::Edited),
+        Just(FileState::NotAFile(Obstacle::Link)),
         Just(FileState::Missing),
         Just(FileState::Unreadable),
     ];
