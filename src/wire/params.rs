@@ -5,7 +5,7 @@
 pub use super::configs::{
     AudioToLlmConfig, CallbackConfig, CallbackMethod, CodeSwitchingConfig, CustomSpellingConfig,
     CustomVocabularyConfig, DiarizationConfig, LanguageConfig, PiiRedactionConfig, StructuredDataExtractionConfig,
-    SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, TranslationConfig, Vocabulary,
+    SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, SummaryType, TranslationConfig, Vocabulary,
 };
 use super::parameter_check::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};
 use serde::{Deserialize, Serialize};
