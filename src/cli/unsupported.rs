@@ -6,9 +6,7 @@ use crate::daemon::{recogniser_languages, recognisers};
 use crate::domain::missing_enrichment::join_names;
 use crate::domain::names::ServiceName;
 use crate::server::recognition::registry::{BUILT_IN, RecogniserWish, Recognisers};
-use crate::server::recognition::unsupported::{
-    LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts,
-};
+use crate::server::recognition::unsupported::{LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts};
 use crate::wire::params::Params;
 
 /// Which services are embedded, and their recognisers.

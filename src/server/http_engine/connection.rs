@@ -99,7 +99,8 @@ impl EngineConnection {
             return Ok(EngineAnswer::Refusal(head, body));
         }
         let body = read_body(response, most).await.map_err(|error| self.unanswered(error))?;
-        let too_large = || EngineFailure::unreadable(&format!("it is larger than {} MiB", most >> 20), self.clock.now());
+        let too_large =
+            || EngineFailure::unreadable(&format!("it is larger than {} MiB", most >> 20), self.clock.now());
         body.map(EngineAnswer::Success).ok_or_else(too_large)
     }
 

@@ -160,11 +160,7 @@ pub struct Condensing<'c> {
 ///
 /// # Errors
 /// The model fails, or one of its answers cannot be read.
-pub async fn condense(
-    model: &LanguageModel,
-    lines: &Lines,
-    condensing: &Condensing<'_>,
-) -> Result<String, ModelError> {
+pub async fn condense(model: &LanguageModel, lines: &Lines, condensing: &Condensing<'_>) -> Result<String, ModelError> {
     let Condensing { whole, part, notes, read } = condensing;
     let room = |prompt: &Prompt| model.context().text_bytes(prompt, AnswerSize::Short);
     let bytes = room(whole)?.min(room(part)?).min(room(notes)?);

@@ -13,6 +13,7 @@ use crate::domain::time_span::time_span;
 use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection};
 use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
 use crate::server::http_engine::outage::{OutageGuard, OutageTrial};
+use crate::server::http_engine::refusal::refusal;
 use reqwest::Url;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -209,6 +210,10 @@ impl LanguageModel {
         match self.connection.send(self.connection.post().json(body), ANSWER).await? {
             EngineAnswer::Success(body) => {
                 completion::read(&body).map_err(|why| EngineFailure::unreadable(&why, self.clock.now()))
+            }
+            // The server of llama-cpp-python calls a form that it does not know a fault of its own.
+            EngineAnswer::Refusal(head, body) if head.status >= 500 && refusal(&body).contains("response_format") => {
+                Err(EngineFailure::Form(format!("{}: {}", head.status, refusal(&body))))
             }
             EngineAnswer::Refusal(head, body) => Err(EngineFailure::of_status(head, &body, MEANING, self.clock.now())),
         }

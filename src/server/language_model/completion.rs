@@ -84,7 +84,9 @@ mod tests {
         assert_eq!(why("{}"), "it has no `choices`");
         assert_eq!(why(r#"{"choices":[]}"#), "it has no `choices`");
         assert_eq!(why(r#"{"choices":[{"message":{"content":7}}]}"#), "it has no text");
-        assert!(of(json!({ "message": { "content": "", "refusal": "I will not." } })).unwrap_err().ends_with("I will not."));
+        assert!(
+            of(json!({ "message": { "content": "", "refusal": "I will not." } })).unwrap_err().ends_with("I will not.")
+        );
         assert!(read(&[b'['; 200_000]).is_err(), "depth has a limit");
     }
 }

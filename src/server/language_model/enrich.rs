@@ -218,8 +218,7 @@ impl Enricher<'_> {
             }
         };
         let prompts: Vec<_> = self.input.params.prompts().iter().map(answer).collect();
-        let answers: Vec<Envelope<Answered>> =
-            stream::iter(prompts).buffered(self.model.concurrency()).collect().await;
+        let answers: Vec<Envelope<Answered>> = stream::iter(prompts).buffered(self.model.concurrency()).collect().await;
         let first_error = answers.iter().find_map(|answer| answer.error.clone());
         let all_failed = !answers.is_empty() && answers.iter().all(|answer| !answer.success);
         let is_empty = answers.iter().all(|answer| answer.is_empty);

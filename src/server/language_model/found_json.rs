@@ -12,18 +12,18 @@ pub fn find_json(text: &str) -> Option<Value> {
     {
         return Some(whole);
     }
-    let places = || text.char_indices().filter(|(_, letter)| matches!(letter, '{' | '[')).take(PLACES);
+    let places = text.char_indices().filter(|(_, letter)| matches!(letter, '{' | '[')).take(PLACES);
     let begins = |(at, _): (usize, char)| {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        values.next()?.ok().filter(is_structure)
+        values.next()?.ok().filter(is_structure).or_else(|| completed(&text[at..]))
     };
-    places().find_map(begins).or_else(|| places().find_map(|(at, _)| completed(&text[at..])))
+    places.into_iter().find_map(begins)
 }
 
 /// Whether it is an object or a list that has something in it.
 fn is_structure(value: &Value) -> bool {
     match value {
-        Value::Object(_) => true,
+        Value::Object(map) => !map.is_empty(),
         Value::Array(list) => list.first().is_some_and(Value::is_object),
         _ => false,
     }
@@ -46,8 +46,11 @@ fn completed(text: &str) -> Option<Value> {
                 if open.pop() != Some(byte) {
                     break;
                 }
-                if open.last() == Some(&b']') {
-                    last = Some((at + 1, open.clone()));
+                match open.last() {
+                    Some(b']') => last = Some((at + 1, open.clone())),
+                    Some(_) => {}
+                    // It is whole, and is no JSON.
+                    None => return None,
                 }
             }
             _ => {}

@@ -63,6 +63,7 @@ impl Lines {
     }
 
     /// Returns all lines with their numbers.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Line)> {
         self.0.iter().enumerate().map(|(at, line)| (at + 1, line))
     }

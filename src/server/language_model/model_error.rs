@@ -30,7 +30,9 @@ impl ModelError {
     pub fn envelope_error(&self) -> EnvelopeError {
         let (status_code, exception, message) = match self {
             Self::Away(why) => (503, "LanguageModelUnavailable", format!("the language model did not answer: {why}")),
-            Self::Refused(why) => (502, "LanguageModelRefused", format!("the language model refused the request: {why}")),
+            Self::Refused(why) => {
+                (502, "LanguageModelRefused", format!("the language model refused the request: {why}"))
+            }
             Self::Unusable(why) => {
                 (502, "LanguageModelAnswer", format!("the answers of the language model cannot be used: {why}"))
             }

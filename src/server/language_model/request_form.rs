@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 pub enum AnswerForm {
     /// JSON of a given schema.
     JsonSchema,
+    /// JSON of a given schema, as the server of llama-cpp-python wants it.
+    SchemaObject,
     /// Any JSON object.
     JsonObject,
     /// Text, in which JSON is looked for.
@@ -39,7 +41,8 @@ impl RequestForm {
         }
         let answer = match (self.answer, shape) {
             (_, AnswerShape::Text) | (AnswerForm::Plain, _) => return None,
-            (AnswerForm::JsonSchema, _) => AnswerForm::JsonObject,
+            (AnswerForm::JsonSchema, _) => AnswerForm::SchemaObject,
+            (AnswerForm::SchemaObject, _) => AnswerForm::JsonObject,
             // LM Studio refuses this form, and takes schemas.
             (AnswerForm::JsonObject, _) => AnswerForm::Plain,
         };
@@ -64,6 +67,9 @@ impl RequestForm {
         match (self.answer, &prompt.shape) {
             (_, AnswerShape::Text) | (AnswerForm::Plain, _) => {}
             (AnswerForm::JsonObject, _) => body["response_format"] = json!({ "type": "json_object" }),
+            (AnswerForm::SchemaObject, AnswerShape::Json { schema, .. }) => {
+                body["response_format"] = json!({ "type": "json_object", "schema": schema });
+            }
             (AnswerForm::JsonSchema, AnswerShape::Json { name, schema }) => {
                 let schema = json!({ "name": name, "strict": true, "schema": schema });
                 body["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
@@ -92,6 +98,9 @@ mod tests {
         let form = form.after_refusal("400: temperature does not support 0", &shape).unwrap();
         assert_eq!(body(form)["temperature"], Value::Null);
         let form = form.after_refusal("400: response_format is unavailable", &shape).unwrap();
+        assert_eq!(body(form)["response_format"]["type"], "json_object");
+        assert_eq!(body(form)["response_format"]["schema"]["required"], json!(["summary"]));
+        let form = form.after_refusal("400: unknown field", &shape).unwrap();
         assert_eq!(body(form)["response_format"], json!({ "type": "json_object" }));
         let form = form.after_refusal("400: 'response_format.type' must be 'json_schema' or 'text'", &shape).unwrap();
         assert_eq!(body(form)["response_format"], Value::Null);

@@ -307,7 +307,8 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
         };
         // One target may have failed and another one not.
         let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
-        let error = if self.made.translations.is_empty() { unsupported::unsupported_error("translation") } else { error };
+        let error =
+            if self.made.translations.is_empty() { unsupported::unsupported_error("translation") } else { error };
         let results = Some(results).filter(|results| !results.is_empty());
         let exec_time = if self.made.translations.is_empty() { 0.0 } else { took };
         Envelope { is_empty, results, exec_time: Some(exec_time), ..Envelope::failed(error) }

@@ -496,8 +496,8 @@ mod tests {
     use crate::domain::missing_enrichment::join_names;
     use crate::domain::names::Timestamp;
     use crate::domain::transcript::{Transcript, Utterance, Word};
-    use crate::server::recognition::result;
     use crate::server::language_model::enrich::ModelResults;
+    use crate::server::recognition::result;
     use crate::server::recognition::result::{ResultCompletion, ResultFacts};
     use crate::server::recognition::transcribe::RecognisedSpeech;
     use crate::wire::result_completeness::Delivered;

@@ -26,10 +26,11 @@ pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines)
 }
 
 fn prompt() -> Prompt {
-    let instructions = "Write each numbered line of the transcript for reading, under its number `n`: with punctuation \
+    let instructions =
+        "Write each numbered line of the transcript for reading, under its number `n`: with punctuation \
                         and capital letters, numbers as digits, without hesitations and repeated words. Change nothing \
                         else: neither the words nor their order nor the language. Leave no line out."
-        .to_owned();
+            .to_owned();
     let properties = json!({ "n": { "type": "integer" }, "text": { "type": "string" } });
     Prompt { instructions, text: String::new(), shape: AnswerShape::list("lines", properties) }
 }

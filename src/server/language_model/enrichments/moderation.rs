@@ -33,10 +33,11 @@ pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines)
 }
 
 fn prompt() -> Prompt {
-    let instructions = "List the numbered lines of the transcript in which a speaker says something harmful, each with \
+    let instructions =
+        "List the numbered lines of the transcript in which a speaker says something harmful, each with \
                         its number `n` and its category. A line that only reports or condemns such things is not \
                         harmful. The list is empty if there is none."
-        .to_owned();
+            .to_owned();
     let properties = json!({ "n": { "type": "integer" }, "category": { "type": "string", "enum": CATEGORIES } });
     Prompt { instructions, text: String::new(), shape: AnswerShape::list("findings", properties) }
 }

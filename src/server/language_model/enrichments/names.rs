@@ -33,11 +33,12 @@ pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines)
 }
 
 fn prompt() -> Prompt {
-    let instructions = "Find names of people, organizations and places that the transcript writes in more than one way, \
+    let instructions =
+        "Find names of people, organizations and places that the transcript writes in more than one way, \
                         although the same is meant. List each with its most likely spelling as `name`, and the other \
                         ways in which it is written as `variants`, exactly as they are written. The list is empty if \
                         there are none."
-        .to_owned();
+            .to_owned();
     let variants = json!({ "type": "array", "items": { "type": "string" } });
     let properties = json!({ "name": { "type": "string" }, "variants": variants });
     Prompt { instructions, text: String::new(), shape: AnswerShape::list("names", properties) }

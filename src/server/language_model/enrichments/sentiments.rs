@@ -59,11 +59,7 @@ struct LineSentiment {
 ///
 /// # Errors
 /// The model fails, or says nothing about most of the lines.
-pub async fn make(
-    model: &LanguageModel,
-    transcript: &Transcript,
-    lines: &Lines,
-) -> Result<Vec<Sentiment>, ModelError> {
+pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<Sentiment>, ModelError> {
     let question = LineQuestion { prompt: prompt(), list: "sentiments", size: AnswerSize::LikeText };
     let found = ask_each_line(model, lines, &question, |item, _| read(item)).await?;
     if found.len() * 2 < lines.len() {
@@ -150,7 +146,10 @@ mod tests {
         let all = of_utterances(&said, &lines, &found);
         let sentiments: Vec<&str> = all.iter().map(|one| one.sentiment.as_str()).collect();
         assert_eq!(sentiments, ["positive", "mixed", "unknown"]);
-        assert_eq!(serde_json::to_value(&all[0]).unwrap(), json!({ "text": "I love it.", "sentiment": "positive",
-            "emotion": "awe", "start": 0.0, "end": 9.0, "channel": 0 }));
+        assert_eq!(
+            serde_json::to_value(&all[0]).unwrap(),
+            json!({ "text": "I love it.", "sentiment": "positive",
+            "emotion": "awe", "start": 0.0, "end": 9.0, "channel": 0 })
+        );
     }
 }

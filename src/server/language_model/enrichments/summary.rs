@@ -38,9 +38,10 @@ fn texts(name: &'static str) -> AnswerShape {
 }
 
 fn note() -> Prompt {
-    let instructions = "Write short notes about this part of a transcript: who says what, in order, with the names and \
+    let instructions =
+        "Write short notes about this part of a transcript: who says what, in order, with the names and \
                         numbers that matter. Use at most 100 words, in the language of the transcript."
-        .to_owned();
+            .to_owned();
     Prompt { instructions, text: String::new(), shape: AnswerShape::Text }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     fn each_form_is_asked_for_and_read() {
         let of = |kind, text: &str| read(&completion(text), kind);
         let general = SummaryType::General;
-        assert_eq!(of(general, r#"{"summary":" They\u0007 meet.\nThey part. "}"#).unwrap(), "They meet.\nThey part.");
+        assert_eq!(of(general, r#"{"summary":" They\u0007meet.\nThey part. "}"#).unwrap(), "They meet.\nThey part.");
         assert_eq!(of(general, "They meet.").unwrap(), "They meet.");
         let points = r#"```json
             {"points": ["They meet.", "- They part.", ""]}
@@ -91,7 +92,8 @@ mod tests {
         assert!(of(SummaryType::BulletPoints, r#"{"points": []}"#).unwrap_err().contains("points"));
         let cut = Completion { is_truncated: true, ..completion("They meet, and") };
         assert!(read(&cut, general).unwrap_err().contains("incomplete"));
-        let prompts = [general, SummaryType::Concise, SummaryType::BulletPoints].map(|kind| prompt(kind, "it").system());
+        let prompts =
+            [general, SummaryType::Concise, SummaryType::BulletPoints].map(|kind| prompt(kind, "it").system());
         assert!(prompts[0].contains("paragraphs") && prompts[1].contains("sentences") && prompts[2].contains("points"));
     }
 }
