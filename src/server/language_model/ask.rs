@@ -54,11 +54,17 @@ pub struct LineQuestion<'q> {
     /// The property of the answer with the list.
     pub list: &'q str,
     pub size: AnswerSize,
+    pub head: LineHead,
 }
 
-impl LineQuestion<'_> {
+impl<'q> LineQuestion<'q> {
+    /// A question about numbered lines.
+    pub fn new(prompt: Prompt, list: &'q str, size: AnswerSize) -> Self {
+        Self { prompt, list, size, head: LineHead::Number }
+    }
+
     fn about(&self, lines: &Lines, part: &[usize]) -> Prompt {
-        Prompt { text: lines.written(part, LineHead::Number), ..self.prompt.clone() }
+        Prompt { text: lines.written(part, self.head), ..self.prompt.clone() }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::client::LanguageModel;
 use super::enrichments::{
-    chapters, client_prompts, display, entities, moderation, names, sentiments, structured_data, summary, translation,
+    chapters, client_prompts, display, entities, moderation, names, sentiments, speakers, structured_data, summary,
+    translation,
 };
 use super::lines::Lines;
 use super::model_error::ModelError;
@@ -50,6 +51,7 @@ impl ModelResults {
             moderation: own.moderation.or(others.moderation),
             named_entity_recognition: own.named_entity_recognition.or(others.named_entity_recognition),
             name_consistency: own.name_consistency.or(others.name_consistency),
+            speaker_reidentification: own.speaker_reidentification.or(others.speaker_reidentification),
             structured_data_extraction: own.structured_data_extraction.or(others.structured_data_extraction),
             sentiment_analysis: own.sentiment_analysis.or(others.sentiment_analysis),
             audio_to_llm: own.audio_to_llm.or(others.audio_to_llm),
@@ -68,6 +70,7 @@ impl ModelResults {
             moderation: failed_envelope(input, Enrichment::Moderation, &error),
             named_entity_recognition: failed_envelope(input, Enrichment::NamedEntityRecognition, &error),
             name_consistency: failed_envelope(input, Enrichment::NameConsistency, &error),
+            speaker_reidentification: failed_envelope(input, Enrichment::SpeakerReidentification, &error),
             structured_data_extraction: failed_envelope(input, Enrichment::StructuredDataExtraction, &error),
             sentiment_analysis: failed_envelope(input, Enrichment::SentimentAnalysis, &error),
             audio_to_llm: failed_envelope(input, Enrichment::AudioToLlm, &error),
@@ -99,7 +102,7 @@ fn failed_envelope<T>(
 
 /// Whether a request asks for something that a language model makes.
 pub fn is_requested(input: ModelInput<'_>) -> bool {
-    const MADE: [Enrichment; 9] = [
+    const MADE: [Enrichment; 10] = [
         Enrichment::AudioToLlm,
         Enrichment::Chapterization,
         Enrichment::DisplayMode,
@@ -107,10 +110,25 @@ pub fn is_requested(input: ModelInput<'_>) -> bool {
         Enrichment::NameConsistency,
         Enrichment::NamedEntityRecognition,
         Enrichment::SentimentAnalysis,
+        Enrichment::SpeakerReidentification,
         Enrichment::StructuredDataExtraction,
         Enrichment::Summarization,
     ];
     MADE.into_iter().any(|one| input.params.requests(one)) || !targets(input).is_empty()
+}
+
+/// Returns what a request lacks without which a language model cannot make this enrichment.
+pub fn lacking(params: &Params, enrichment: Enrichment) -> Option<&'static str> {
+    let classes = params.structured_data_extraction_config.as_ref().and_then(|config| config.classes.as_ref());
+    match enrichment {
+        Enrichment::SpeakerReidentification if params.diarization != Some(true) => {
+            Some("speakers get names only where they are told apart: `diarization` must be true")
+        }
+        Enrichment::StructuredDataExtraction if classes.is_none_or(Vec::is_empty) => {
+            Some("`structured_data_extraction_config.classes` must say what to extract")
+        }
+        _ => None,
+    }
 }
 
 /// Returns the target languages that are not the one that is spoken.
@@ -164,6 +182,7 @@ impl Enricher<'_> {
             self.made(E::Summarization, summary::make(model, lines, kind)),
             self.made(E::Moderation, moderation::make(model, transcript, lines)),
             self.made(E::NameConsistency, names::make(model, transcript, lines)),
+            self.made(E::SpeakerReidentification, speakers::make(model, transcript, lines)),
             self.made(E::StructuredDataExtraction, data),
             self.made(E::NamedEntityRecognition, entities::make(model, transcript, lines)),
             self.made(E::SentimentAnalysis, sentiments::make(model, transcript, lines)),
@@ -171,11 +190,12 @@ impl Enricher<'_> {
             self.made(E::DisplayMode, display::make(model, transcript, lines)),
             self.answers(),
         );
-        let (summary, moderation, names, data, entities, sentiments, chapters, display, answers) = made;
+        let (summary, moderation, names, speakers, data, entities, sentiments, chapters, display, answers) = made;
         Enrichments {
             summarization: summary.map(text_envelope),
             moderation: moderation.map(text_envelope),
             name_consistency: names.map(text_envelope),
+            speaker_reidentification: speakers.map(text_envelope),
             structured_data_extraction: data.map(text_envelope),
             named_entity_recognition: entities.map(|made| entity_envelope(made, shapes)),
             sentiment_analysis: sentiments.map(|made| sentiment_envelope(made, shapes)),
@@ -195,7 +215,11 @@ impl Enricher<'_> {
         if !self.input.params.requests(enrichment) {
             return None;
         }
-        Some(self.timed(work).await.logged(enrichment.name()))
+        let made = match lacking(self.input.params, enrichment) {
+            Some(why) => Made { outcome: Err(ModelError::Incomplete(why.to_owned())), seconds: 0.0 },
+            None => self.timed(work).await,
+        };
+        Some(made.logged(enrichment.name()))
     }
 
     async fn timed<T: Default>(&self, work: impl Future<Output = Result<T, ModelError>>) -> Made<T> {

@@ -4,7 +4,7 @@
 //! An enrichment that is not supported says so in its own envelope; no result is ever invented.
 
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
-use crate::server::language_model::enrich::NOT_LOCAL;
+use crate::server::language_model::enrich::{NOT_LOCAL, lacking};
 use crate::server::recognition::recogniser::knows_language;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
@@ -130,7 +130,7 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
 };
 
 /// What the service does with those parameters with which a language model does more.
-pub const WITH_LANGUAGE_MODEL: [(&str, Ability); 17] = {
+pub const WITH_LANGUAGE_MODEL: [(&str, Ability); 18] = {
     use Ability::{Done, InPart, NoEffect, With};
     [
         ("translation", Done),
@@ -153,6 +153,7 @@ pub const WITH_LANGUAGE_MODEL: [(&str, Ability); 17] = {
             "name_consistency",
             InPart("names that are written in several ways are listed; the transcript keeps them as they are"),
         ),
+        ("speaker_reidentification", InPart("speakers get the names that are said in the recording")),
         ("structured_data_extraction", Done),
         ("display_mode", Done),
         ("moderation", Done),
@@ -245,6 +246,11 @@ impl ServiceTraits<'_> {
         }
     }
 
+    /// Returns what a request lacks, so that this enrichment cannot be made of it.
+    fn lacking(&self, request: &Params, enrichment: Enrichment) -> Option<&'static str> {
+        lacking(request, enrichment).filter(|_| self.language_model == LanguageModelUse::Used)
+    }
+
     /// Returns the message of the envelope of a part that is left out.
     fn message(&self, enrichment: Enrichment, part: &str) -> String {
         match (self.language_model, with_language_model(enrichment.name())) {
@@ -313,6 +319,10 @@ impl UnsupportedParts {
                 let words = Some(service.message(enrichment, &untranslated_or(enrichment, language.as_deref())));
                 MissingPart { enrichment, language, words }
             };
+            if let Some(why) = service.lacking(request, enrichment) {
+                missing.push(MissingPart { words: Some(why.to_owned()), ..part(None) });
+                continue;
+            }
             match service.ability(enrichment.name(), ability(enrichment)) {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
@@ -512,13 +522,17 @@ mod tests {
     fn with_a_language_model_only_what_it_does_not_do_is_foreseen() {
         let with = |language_model| UnsupportedParts::check(&all(), ServiceTraits { language_model, ..BUILT_IN });
         let used = with(LanguageModelUse::Used);
-        assert_eq!(join_names(&used.missing), "speaker_reidentification");
+        assert_eq!(join_names(&used.missing), "structured_data_extraction", "no classes are named");
         let ineffective: Vec<&str> = used.without_effect.iter().map(|one| one.parameter).collect();
-        assert_eq!(ineffective, ["name_consistency"]);
+        assert_eq!(ineffective, ["name_consistency", "speaker_reidentification"]);
+        let alone = Params::parse_lenient(&json!({ "speaker_reidentification": true }));
+        let foreseen =
+            UnsupportedParts::check(&alone, ServiceTraits { language_model: LanguageModelUse::Used, ..BUILT_IN });
+        assert!(foreseen.missing[0].words.as_ref().unwrap().contains("`diarization` must be true"));
         let (absent, not_local) = (with(LanguageModelUse::Absent), with(LanguageModelUse::NotLocal));
         assert_eq!(join_names(&not_local.missing), join_names(&absent.missing));
         let is_local = |part: &&MissingPart| part.words.as_deref() == Some(NOT_LOCAL);
-        assert_eq!(not_local.missing.iter().filter(is_local).count(), not_local.missing.len() - 1);
+        assert!(not_local.missing.iter().all(|part| is_local(&part)));
         assert!(absent.missing.iter().all(|part| !is_local(&part)));
         let translated = json!({ "translation": true, "audio_to_llm": true, "translation_config": {
             "target_languages": ["fr"], "model": "enhanced", "lipsync": true, "context": "a talk", "informal": true,

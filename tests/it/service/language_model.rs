@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const SECRET: &str = "a-model-key-that-no-message-shows-4711";
 
 /// The enrichments that a language model makes, in the form of toggles.
-const TOGGLES: [&str; 9] = [
+const TOGGLES: [&str; 10] = [
     "audio_to_llm",
     "chapterization",
     "display_mode",
@@ -28,6 +28,7 @@ const TOGGLES: [&str; 9] = [
     "name_consistency",
     "named_entity_recognition",
     "sentiment_analysis",
+    "speaker_reidentification",
     "structured_data_extraction",
     "summarization",
 ];
@@ -121,6 +122,7 @@ impl Question {
             "chapters" => json!({ "chapters": [{ "n": first.0, "headline": format!("From {}", first.0),
                 "gist": "greeting", "summary": "They greet.", "keywords": ["world"] }] }),
             "findings" => self.each_line(|n, _| json!({ "n": n, "category": "profanity" })),
+            "speakers" => json!({ "speakers": [{ "speaker": 0, "name": "Hello" }] }),
             "names" => json!({ "names": [{ "name": "World", "variants": ["hello world"] }] }),
             _ => Value::Object(self.properties.iter().map(|class| (class.clone(), json!(["hello"]))).collect()),
         };
@@ -143,7 +145,7 @@ fn everything() -> Value {
         "audio_to_llm_config": { "prompts": ["Who speaks?", "What is said?"] },
         "structured_data_extraction_config": { "classes": ["greeting", "place"] },
         "translation": true, "translation_config": { "target_languages": ["fr", "en", "de"] },
-        "sentences": true, "subtitles": true, "subtitles_config": { "formats": ["srt", "vtt"] },
+        "sentences": true, "subtitles": true, "diarization": true, "subtitles_config": { "formats": ["srt", "vtt"] },
         "language_config": { "languages": ["en"] },
     });
     TOGGLES.iter().for_each(|toggle| params[*toggle] = true.into());
@@ -203,7 +205,8 @@ async fn a_language_model_makes_every_enrichment() {
         "{result}"
     );
     assert_eq!(result["name_consistency"]["results"], "World: hello world");
-    assert_eq!(result["display_mode"]["results"][0], "Hello world!");
+    assert_eq!(result["speaker_reidentification"]["results"], "Speaker 0: Hello");
+    assert_eq!(result["display_mode"]["results"][0], "Speaker 0: Hello world!");
     assert_translations(&result);
     let ineffective = result["metadata"]["parameters_without_effect"].to_string();
     assert!(
@@ -568,6 +571,21 @@ async fn a_transcript_that_must_stay_goes_to_a_local_model_alone() {
     assert_eq!(result["summarization"]["success"], true);
     let (local, _data) = service(model_at(&engine.url)).await;
     assert_eq!(result_of(&local, params).await["summarization"]["success"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_request_lacks_is_said() {
+    let engine = Engine::start(|asked, _| right(asked));
+    let (service, _data) = service(model_at(&engine.url)).await;
+    let params = json!({ "speaker_reidentification": true, "structured_data_extraction": true });
+    let result = result_of(&service, params).await;
+    for (toggle, words) in [("speaker_reidentification", "`diarization`"), ("structured_data_extraction", ".classes`")]
+    {
+        let error = &result[toggle]["error"];
+        assert_eq!((&error["status_code"], &error["exception"]), (&json!(422), &json!("Incomplete")), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{error}");
+    }
+    assert_eq!(engine.asked().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,7 +33,7 @@ pub async fn make(
     transcript: &Transcript,
     lines: &Lines,
 ) -> Result<Vec<MadeChapter>, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "chapters", size: AnswerSize::Short };
+    let question = LineQuestion::new(prompt(), "chapters", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, read).await?;
     Ok(with_times(parts.into_iter().flatten().collect(), transcript, lines))
 }

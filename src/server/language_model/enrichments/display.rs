@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 /// # Errors
 /// The model fails, or says something else of most of the lines.
 pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<String>, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "lines", size: AnswerSize::LikeText };
+    let question = LineQuestion::new(prompt(), "lines", AnswerSize::LikeText);
     let read = |item: &Value, number: usize| read(item, &lines.get(number)?.text);
     let found = ask_each_line(model, lines, &question, read).await?;
     if found.len() * 2 < lines.len() {

@@ -44,7 +44,7 @@ const TYPES: [&str; 24] = [
 const MOST: usize = 1_000;
 
 pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<Entity>, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "entities", size: AnswerSize::Short };
+    let question = LineQuestion::new(prompt(), "entities", AnswerSize::Short);
     let read = |answer: &Value, part: &[usize]| read(answer, part, lines, transcript);
     let parts = ask_each_part(model, lines, &question, read).await?;
     let mut all: Vec<Entity> = parts.into_iter().flatten().collect();

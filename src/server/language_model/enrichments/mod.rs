@@ -8,6 +8,7 @@ pub(super) mod entities;
 pub(super) mod moderation;
 pub(super) mod names;
 pub(super) mod sentiments;
+pub(super) mod speakers;
 pub(super) mod structured_data;
 pub(super) mod summary;
 #[cfg(test)]

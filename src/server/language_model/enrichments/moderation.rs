@@ -22,7 +22,7 @@ const QUOTED: usize = 200;
 /// # Errors
 /// The model fails.
 pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<String, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "findings", size: AnswerSize::Short };
+    let question = LineQuestion::new(prompt(), "findings", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, read).await?;
     let found: Vec<String> = parts
         .into_iter()

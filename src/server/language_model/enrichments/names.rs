@@ -19,7 +19,7 @@ const NAMES: usize = 200;
 /// # Errors
 /// The model fails.
 pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<String, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "names", size: AnswerSize::Short };
+    let question = LineQuestion::new(prompt(), "names", AnswerSize::Short);
     let said = transcript.text().to_lowercase();
     let parts = ask_each_part(model, lines, &question, |answer, _| read(answer, &said)).await?;
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

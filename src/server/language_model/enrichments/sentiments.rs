@@ -60,7 +60,7 @@ struct LineSentiment {
 /// # Errors
 /// The model fails, or says nothing about most of the lines.
 pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<Sentiment>, ModelError> {
-    let question = LineQuestion { prompt: prompt(), list: "sentiments", size: AnswerSize::LikeText };
+    let question = LineQuestion::new(prompt(), "sentiments", AnswerSize::LikeText);
     let found = ask_each_line(model, lines, &question, |item, _| read(item)).await?;
     if found.len() * 2 < lines.len() {
         let why = format!("{} of {} lines have no sentiment", lines.len() - found.len(), lines.len());

@@ -14,13 +14,9 @@ const VALUES: usize = 1_000;
 /// Returns an object with a list of texts for each class.
 ///
 /// # Errors
-/// The model fails, or there is no class.
+/// The model fails.
 pub async fn make(model: &LanguageModel, lines: &Lines, classes: &[String]) -> Result<Map<String, Value>, ModelError> {
-    if classes.is_empty() {
-        let why = "`structured_data_extraction_config.classes` names nothing to extract";
-        return Err(ModelError::Incomplete(why.to_owned()));
-    }
-    let question = LineQuestion { prompt: prompt(classes), list: "", size: AnswerSize::Short };
+    let question = LineQuestion::new(prompt(classes), "", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, |answer, _| read(answer, classes)).await?;
     Ok(merged(&parts, classes))
 }

@@ -23,7 +23,7 @@ pub async fn make(
     lines: &Lines,
     (target, config): (&str, &TranslationConfig),
 ) -> Result<Vec<Utterance>, ModelError> {
-    let question = LineQuestion { prompt: prompt(target, config), list: "translations", size: AnswerSize::LikeText };
+    let question = LineQuestion::new(prompt(target, config), "translations", AnswerSize::LikeText);
     let read = |item: &Value, number: usize| read(item, &lines.get(number)?.text);
     let translated = ask_each_line(model, lines, &question, read).await?;
     let missing = lines.len() - translated.len();
