@@ -3,7 +3,7 @@
 use super::client::LanguageModel;
 use super::completion::Completion;
 use super::found_json::{find_json, items, number};
-use super::lines::{LineHead, Lines};
+use super::lines::{LineHead, NumberedLines};
 use super::model_error::ModelError;
 use super::prompt::{AnswerSize, Prompt};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -13,8 +13,11 @@ use std::collections::BTreeMap;
 /// How often a prompt is asked until its answer can be used.
 const ATTEMPTS: usize = 3;
 
-/// How often lines that an answer lacks are asked for again.
-const ROUNDS: usize = 3;
+/// What part of the room for text lines have that are asked for, and that answers lacked; at the end each is alone.
+const ROUNDS: [usize; 3] = [1, 4, usize::MAX];
+
+/// The most lines that are asked for one by one.
+const ALONE: usize = 50;
 
 /// The most requests about one transcript for one enrichment: a day of speech in a small context.
 const MOST_PARTS: usize = 2_000;
@@ -63,7 +66,7 @@ impl<'q> LineQuestion<'q> {
         Self { prompt, list, size, head: LineHead::Number }
     }
 
-    fn about(&self, lines: &Lines, part: &[usize]) -> Prompt {
+    fn about(&self, lines: &NumberedLines, part: &[usize]) -> Prompt {
         Prompt { text: lines.written(part, self.head), ..self.prompt.clone() }
     }
 }
@@ -75,18 +78,19 @@ impl<'q> LineQuestion<'q> {
 /// The model fails, or answers about no line.
 pub async fn ask_each_line<T>(
     model: &LanguageModel,
-    lines: &Lines,
+    lines: &NumberedLines,
     question: &LineQuestion<'_>,
     read: impl Fn(&Value, usize) -> Option<T>,
 ) -> Result<BTreeMap<usize, T>, ModelError> {
     let (mut found, mut wrong) = (BTreeMap::new(), String::new());
-    let mut bytes = model.context().text_bytes(&question.prompt, question.size)?;
-    for _ in 0..ROUNDS {
+    let bytes = model.context().text_bytes(&question.prompt, question.size)?;
+    for share in ROUNDS {
         let missing: Vec<usize> = (1..=lines.len()).filter(|number| !found.contains_key(number)).collect();
-        if missing.is_empty() {
+        if missing.is_empty() || share == usize::MAX && missing.len() > ALONE {
             break;
         }
-        let parts = checked(lines.parts(missing, bytes))?;
+        let parts = checked(lines.parts(missing, bytes / share))?;
+        let is_one = parts.len() == 1;
         let read = &read;
         let answer = |part: Vec<usize>| async move {
             let prompt = question.about(lines, &part);
@@ -101,7 +105,10 @@ pub async fn ask_each_line<T>(
                 Err(error) => return Err(error),
             }
         }
-        bytes /= 4;
+        // A model that answers about none of many parts answers about no smaller ones.
+        if found.is_empty() && !is_one {
+            break;
+        }
     }
     if found.is_empty() && !lines.is_empty() {
         return Err(ModelError::Unusable(wrong));
@@ -136,7 +143,7 @@ fn each_line<T>(
 /// The model fails, or its answer about a part cannot be read.
 pub async fn ask_each_part<T>(
     model: &LanguageModel,
-    lines: &Lines,
+    lines: &NumberedLines,
     question: &LineQuestion<'_>,
     read: impl Fn(&Value, &[usize]) -> Result<T, String>,
 ) -> Result<Vec<T>, ModelError> {
@@ -166,7 +173,11 @@ pub struct Condensing<'c> {
 ///
 /// # Errors
 /// The model fails, or one of its answers cannot be read.
-pub async fn condense(model: &LanguageModel, lines: &Lines, condensing: &Condensing<'_>) -> Result<String, ModelError> {
+pub async fn condense(
+    model: &LanguageModel,
+    lines: &NumberedLines,
+    condensing: &Condensing<'_>,
+) -> Result<String, ModelError> {
     let Condensing { whole, part, notes, read } = condensing;
     let room = |prompt: &Prompt| model.context().text_bytes(prompt, AnswerSize::Short);
     let bytes = room(whole)?.min(room(part)?).min(room(notes)?);

@@ -6,7 +6,7 @@ use super::enrichments::{
     chapters, client_prompts, display, entities, moderation, names, sentiments, speakers, structured_data, summary,
     translation,
 };
-use super::lines::Lines;
+use super::lines::NumberedLines;
 use super::model_error::ModelError;
 use super::prompt::{AnswerShape, AnswerSize, Prompt};
 use crate::clock::{Clock, Uptime};
@@ -140,7 +140,7 @@ fn targets(input: ModelInput<'_>) -> Vec<&str> {
 
 /// Makes everything that is requested.
 pub async fn enrich(model: &LanguageModel, input: ModelInput<'_>) -> ModelResults {
-    let lines = Lines::of(input.transcript, longest_line(model));
+    let lines = NumberedLines::of(input.transcript, longest_line(model));
     let enricher = Enricher { model, input, lines: &lines };
     let begun = model.clock().uptime();
     let (translated, enrichments) = tokio::join!(enricher.translations(), enricher.enrichments());
@@ -164,7 +164,7 @@ fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
 struct Enricher<'e> {
     model: &'e LanguageModel,
     input: ModelInput<'e>,
-    lines: &'e Lines,
+    lines: &'e NumberedLines,
 }
 
 impl Enricher<'_> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A line: an utterance, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct NumberedLine {
     /// The place of its utterance in the transcript.
     pub utterance: usize,
     pub text: String,
@@ -16,7 +16,7 @@ pub struct Line {
 
 /// The lines of a transcript. Their numbers begin with 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lines(Vec<Line>);
+pub struct NumberedLines(Vec<NumberedLine>);
 
 /// Bytes of a line beside its text: its number and its speaker.
 const BESIDE: usize = 24;
@@ -33,14 +33,14 @@ pub enum LineHead {
     Speaker,
 }
 
-impl Lines {
+impl NumberedLines {
     /// Makes the lines of a transcript, such that one fits into `bytes` of text.
     pub fn of(transcript: &Transcript, bytes: usize) -> Self {
         let most = bytes.saturating_sub(BESIDE).clamp(1, LONGEST);
         let mut lines = Vec::new();
         for (utterance, said) in transcript.utterances.iter().enumerate() {
             let text = plain(&said.text, usize::MAX, false);
-            lines.extend(pieces(&text, most).map(|piece| Line {
+            lines.extend(pieces(&text, most).map(|piece| NumberedLine {
                 utterance,
                 text: piece.to_owned(),
                 speaker: said.speaker,
@@ -58,13 +58,13 @@ impl Lines {
     }
 
     /// Returns the line of this number.
-    pub fn get(&self, number: usize) -> Option<&Line> {
+    pub fn get(&self, number: usize) -> Option<&NumberedLine> {
         self.0.get(number.checked_sub(1)?)
     }
 
     /// Returns all lines with their numbers.
     #[cfg(test)]
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Line)> {
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &NumberedLine)> {
         self.0.iter().enumerate().map(|(at, line)| (at + 1, line))
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn utterances_are_numbered_lines_in_parts() {
         let said = transcript(&["Hello there.", "", "It is\nlate.", "Good night."]);
-        let lines = Lines::of(&said, 1_000);
+        let lines = NumberedLines::of(&said, 1_000);
         assert_eq!(lines.len(), 3);
         let all: Vec<usize> = (1..=3).collect();
         assert_eq!(lines.written(&all, LineHead::Number), "1: Hello there.\n2: It is late.\n3: Good night.\n");
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn ten_megabytes_of_one_word_are_pieces() {
-        let lines = Lines::of(&transcript(&[&"é".repeat(5 << 20)]), 600);
+        let lines = NumberedLines::of(&transcript(&[&"é".repeat(5 << 20)]), 600);
         assert!(lines.len() > 10_000 && lines.iter().all(|(_, line)| line.text.len() <= 600));
         assert_eq!(lines.iter().map(|(_, line)| line.text.len()).sum::<usize>(), 10 << 20);
     }

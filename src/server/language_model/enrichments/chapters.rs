@@ -4,7 +4,7 @@ use crate::domain::transcript::Transcript;
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::{items, number, text};
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use serde::Serialize;
@@ -31,7 +31,7 @@ const KEYWORDS: usize = 20;
 pub async fn make(
     model: &LanguageModel,
     transcript: &Transcript,
-    lines: &Lines,
+    lines: &NumberedLines,
 ) -> Result<Vec<MadeChapter>, ModelError> {
     let question = LineQuestion::new(prompt(), "chapters", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, read).await?;
@@ -89,7 +89,7 @@ fn chapter(item: &Value) -> Option<MadeChapter> {
 
 /// Gives chapters their times: each ends where the next one begins, the last one with the last utterance. Two chapters
 /// that begin with the same utterance are one.
-fn with_times(chapters: Vec<(usize, MadeChapter)>, transcript: &Transcript, lines: &Lines) -> Vec<MadeChapter> {
+fn with_times(chapters: Vec<(usize, MadeChapter)>, transcript: &Transcript, lines: &NumberedLines) -> Vec<MadeChapter> {
     let mut timed: Vec<MadeChapter> = Vec::new();
     for (number, chapter) in chapters {
         let said = lines.get(number).and_then(|line| transcript.utterances.get(line.utterance));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn chapters_are_in_order_and_cover_the_recording() {
         let said = transcript(&["a", "b", "c", "d", "e", "f"]);
-        let lines = Lines::of(&said, 1_000);
+        let lines = NumberedLines::of(&said, 1_000);
         let one = |n: usize, headline: &str| json!({ "n": n, "headline": headline, "keywords": ["k", 7, ""] });
         let first = read(&json!({ "chapters": [one(3, "B"), one(2, "A"), one(3, "x"), one(99, "x")] }), &[1, 2, 3, 4]);
         let first = first.unwrap();
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn pieces_of_one_utterance_begin_one_chapter() {
         let said = transcript(&["a b c d e f g h i j k l"]);
-        let lines = Lines::of(&said, 34);
+        let lines = NumberedLines::of(&said, 34);
         let chapter = |n| (n, chapter(&json!({ "headline": "x" })).unwrap());
         let all = with_times(vec![chapter(1), chapter(2)], &said, &lines);
         assert_eq!(times(&all), [("x", 0.0, 9.0)]);

@@ -3,14 +3,14 @@
 use crate::server::language_model::ask::{Condensing, condense};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::completion::Completion;
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, Prompt, plain};
 
 /// The most characters of a response.
 const LONGEST: usize = 100_000;
 
-pub async fn make(model: &LanguageModel, lines: &Lines, request: &str) -> Result<String, ModelError> {
+pub async fn make(model: &LanguageModel, lines: &NumberedLines, request: &str) -> Result<String, ModelError> {
     let prompt = |instructions: &str| Prompt {
         instructions: format!("{instructions}\nThe request: {request}"),
         text: String::new(),

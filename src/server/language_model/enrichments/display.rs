@@ -4,7 +4,7 @@ use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::language_model::ask::{LineQuestion, ask_each_line};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json;
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use serde_json::{Value, json};
@@ -14,7 +14,11 @@ use std::collections::{BTreeMap, HashSet};
 ///
 /// # Errors
 /// The model fails, or says something else of most of the lines.
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<String>, ModelError> {
+pub async fn make(
+    model: &LanguageModel,
+    transcript: &Transcript,
+    lines: &NumberedLines,
+) -> Result<Vec<String>, ModelError> {
     let question = LineQuestion::new(prompt(), "lines", AnswerSize::LikeText);
     let read = |item: &Value, number: usize| read(item, &lines.get(number)?.text);
     let found = ask_each_line(model, lines, &question, read).await?;
@@ -49,7 +53,7 @@ fn words(text: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-fn texts(transcript: &Transcript, lines: &Lines, found: &BTreeMap<usize, String>) -> Vec<String> {
+fn texts(transcript: &Transcript, lines: &NumberedLines, found: &BTreeMap<usize, String>) -> Vec<String> {
     let one = |(at, said): (usize, &Utterance)| {
         let pieces = lines.of_utterance(at).filter_map(|number| {
             found.get(&number).cloned().or_else(|| lines.get(number).map(|line| line.text.clone()))
@@ -79,7 +83,7 @@ mod tests {
     fn what_is_missing_stays_as_it_was_recognised() {
         let mut said = transcript(&["so we met", "yes"]);
         said.utterances[1].speaker = Some(1);
-        let lines = Lines::of(&said, 1_000);
+        let lines = NumberedLines::of(&said, 1_000);
         let found = BTreeMap::from([(1, "So we met.".to_owned())]);
         assert_eq!(texts(&said, &lines, &found), ["So we met.", "Speaker 1: yes"]);
     }

@@ -5,7 +5,7 @@ use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::{items, number, text};
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt};
 use crate::wire::enrichment::Entity;
@@ -43,7 +43,11 @@ const TYPES: [&str; 24] = [
 /// The most entities of one answer that are searched for.
 const MOST: usize = 1_000;
 
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<Entity>, ModelError> {
+pub async fn make(
+    model: &LanguageModel,
+    transcript: &Transcript,
+    lines: &NumberedLines,
+) -> Result<Vec<Entity>, ModelError> {
     let question = LineQuestion::new(prompt(), "entities", AnswerSize::Short);
     let read = |answer: &Value, part: &[usize]| read(answer, part, lines, transcript);
     let parts = ask_each_part(model, lines, &question, read).await?;
@@ -66,7 +70,7 @@ fn prompt() -> Prompt {
 }
 
 /// Reads an answer about a part of the transcript. One of whose entities none is in that part is about another text.
-fn read(answer: &Value, part: &[usize], lines: &Lines, transcript: &Transcript) -> Result<Vec<Entity>, String> {
+fn read(answer: &Value, part: &[usize], lines: &NumberedLines, transcript: &Transcript) -> Result<Vec<Entity>, String> {
     let utterances: BTreeSet<usize> = part.iter().filter_map(|n| lines.get(*n)).map(|line| line.utterance).collect();
     let mut search = EntitySearch { transcript, utterances, letters: BTreeMap::new(), searched: BTreeMap::new() };
     let listed = items(answer, "entities");
@@ -177,7 +181,7 @@ mod tests {
 
     fn found(texts: &[&str], answer: Value) -> Result<Vec<(String, String, f64, f64)>, String> {
         let said = transcript(texts);
-        let lines = Lines::of(&said, 1_000);
+        let lines = NumberedLines::of(&said, 1_000);
         let part: Vec<usize> = (1..=lines.len()).collect();
         let entities = read(&answer, &part, &lines, &said)?;
         Ok(entities.into_iter().map(|one| (one.entity_type, one.text, one.start, one.end)).collect())

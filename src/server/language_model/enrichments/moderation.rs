@@ -4,7 +4,7 @@ use crate::domain::transcript::Transcript;
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::{items, number, text};
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const QUOTED: usize = 200;
 ///
 /// # Errors
 /// The model fails.
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<String, ModelError> {
+pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &NumberedLines) -> Result<String, ModelError> {
     let question = LineQuestion::new(prompt(), "findings", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, read).await?;
     let found: Vec<String> = parts
@@ -58,7 +58,7 @@ fn read(answer: &Value, part: &[usize]) -> Result<BTreeSet<(usize, &'static str)
     }
 }
 
-fn finding(transcript: &Transcript, lines: &Lines, number: usize, category: &str) -> Option<String> {
+fn finding(transcript: &Transcript, lines: &NumberedLines, number: usize, category: &str) -> Option<String> {
     let line = lines.get(number)?;
     let seconds = transcript.utterances.get(line.utterance)?.start.max(0.0) as u64;
     let time = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(of(json!({ "findings": [] })).unwrap(), BTreeSet::new());
         assert!(of(json!({ "findings": [one(9, "hate")] })).is_err() && of(json!({ "a": 1 })).is_err());
         let said = transcript(&["Fine.", "I hate you."]);
-        let text = finding(&said, &Lines::of(&said, 1_000), 2, "hate");
+        let text = finding(&said, &NumberedLines::of(&said, 1_000), 2, "hate");
         assert_eq!(text.unwrap(), "00:00:10 hate: I hate you.");
     }
 }

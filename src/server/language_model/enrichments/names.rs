@@ -4,7 +4,7 @@ use crate::domain::transcript::Transcript;
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::{items, text};
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const NAMES: usize = 200;
 ///
 /// # Errors
 /// The model fails.
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<String, ModelError> {
+pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &NumberedLines) -> Result<String, ModelError> {
     let question = LineQuestion::new(prompt(), "names", AnswerSize::Short);
     let said = transcript.text().to_lowercase();
     let parts = ask_each_part(model, lines, &question, |answer, _| read(answer, &said)).await?;

@@ -4,7 +4,7 @@ use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::language_model::ask::{LineQuestion, ask_each_line};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::text;
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt};
 use crate::wire::enrichment::Sentiment;
@@ -59,7 +59,11 @@ struct LineSentiment {
 ///
 /// # Errors
 /// The model fails, or says nothing about most of the lines.
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<Vec<Sentiment>, ModelError> {
+pub async fn make(
+    model: &LanguageModel,
+    transcript: &Transcript,
+    lines: &NumberedLines,
+) -> Result<Vec<Sentiment>, ModelError> {
     let question = LineQuestion::new(prompt(), "sentiments", AnswerSize::LikeText);
     let found = ask_each_line(model, lines, &question, |item, _| read(item)).await?;
     if found.len() * 2 < lines.len() {
@@ -93,7 +97,11 @@ fn read(item: &Value) -> Option<LineSentiment> {
 }
 
 /// A line about which nothing is said has the sentiment `unknown`.
-fn of_utterances(transcript: &Transcript, lines: &Lines, found: &BTreeMap<usize, LineSentiment>) -> Vec<Sentiment> {
+fn of_utterances(
+    transcript: &Transcript,
+    lines: &NumberedLines,
+    found: &BTreeMap<usize, LineSentiment>,
+) -> Vec<Sentiment> {
     let one = |(at, said): (usize, &Utterance)| {
         let of_lines: Vec<LineSentiment> =
             lines.of_utterance(at).filter_map(|number| found.get(&number).copied()).collect();
@@ -140,7 +148,7 @@ mod tests {
     #[test]
     fn each_utterance_has_one_with_its_times() {
         let said = transcript(&["I love it.", "a b c d e f g h", "Well."]);
-        let lines = Lines::of(&said, 34);
+        let lines = NumberedLines::of(&said, 34);
         let of = |sentiment| LineSentiment { sentiment, emotion: Some("awe") };
         let found = BTreeMap::from([(1, of("positive")), (2, of("negative")), (3, of("positive"))]);
         let all = of_utterances(&said, &lines, &found);

@@ -4,7 +4,7 @@ use crate::domain::transcript::Transcript;
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json::{items, number, text};
-use crate::server::language_model::lines::{LineHead, Lines};
+use crate::server::language_model::lines::{LineHead, NumberedLines};
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const NAME: usize = 200;
 ///
 /// # Errors
 /// The model fails, or the speakers were not told apart.
-pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &Lines) -> Result<String, ModelError> {
+pub async fn make(model: &LanguageModel, transcript: &Transcript, lines: &NumberedLines) -> Result<String, ModelError> {
     let speakers: BTreeSet<usize> =
         transcript.utterances.iter().filter_map(|said| usize::try_from(said.speaker?).ok()).collect();
     if speakers.is_empty() {

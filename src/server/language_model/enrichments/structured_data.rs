@@ -2,7 +2,7 @@
 
 use crate::server::language_model::ask::{LineQuestion, ask_each_part};
 use crate::server::language_model::client::LanguageModel;
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,11 @@ const VALUES: usize = 1_000;
 ///
 /// # Errors
 /// The model fails.
-pub async fn make(model: &LanguageModel, lines: &Lines, classes: &[String]) -> Result<Map<String, Value>, ModelError> {
+pub async fn make(
+    model: &LanguageModel,
+    lines: &NumberedLines,
+    classes: &[String],
+) -> Result<Map<String, Value>, ModelError> {
     let question = LineQuestion::new(prompt(classes), "", AnswerSize::Short);
     let parts = ask_each_part(model, lines, &question, |answer, _| read(answer, classes)).await?;
     Ok(merged(&parts, classes))

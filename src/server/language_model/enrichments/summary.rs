@@ -4,7 +4,7 @@ use crate::server::language_model::ask::{Condensing, condense};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::completion::Completion;
 use crate::server::language_model::found_json::{find_json, text};
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, Prompt, plain};
 use crate::wire::params::SummaryType;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The most characters of a summary.
 const LONGEST: usize = 20_000;
 
-pub async fn make(model: &LanguageModel, lines: &Lines, kind: SummaryType) -> Result<String, ModelError> {
+pub async fn make(model: &LanguageModel, lines: &NumberedLines, kind: SummaryType) -> Result<String, ModelError> {
     let read = |completion: &Completion| read(completion, kind);
     let whole = prompt(kind, "the transcript");
     let notes = prompt(kind, "the notes about the parts of the transcript, which are in order");

@@ -4,7 +4,7 @@ use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::server::language_model::ask::{LineQuestion, ask_each_line};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json;
-use crate::server::language_model::lines::Lines;
+use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
 use crate::server::recognition::openai::spread::spread;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub async fn make(
     model: &LanguageModel,
     transcript: &Transcript,
-    lines: &Lines,
+    lines: &NumberedLines,
     (target, config): (&str, &TranslationConfig),
 ) -> Result<Vec<Utterance>, ModelError> {
     let question = LineQuestion::new(prompt(target, config), "translations", AnswerSize::LikeText);
@@ -68,7 +68,7 @@ fn read(item: &Value, original: &str) -> Option<String> {
 
 fn with_translations(
     transcript: &Transcript,
-    lines: &Lines,
+    lines: &NumberedLines,
     translated: &BTreeMap<usize, String>,
     target: &str,
 ) -> Vec<Utterance> {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_translation_has_the_times_of_its_utterance() {
         let said = transcript(&["Hello there.", "It is late."]);
-        let lines = Lines::of(&said, 1_000);
+        let lines = NumberedLines::of(&said, 1_000);
         let texts = BTreeMap::from([(1, "Guten Tag.".to_owned()), (2, "你好".to_owned())]);
         let translated = with_translations(&said, &lines, &texts, "de");
         assert_eq!((translated[0].text.as_str(), translated[0].language.as_str()), ("Guten Tag.", "de"));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn pieces_of_one_utterance_are_joined() {
         let said = transcript(&["one two three four five six seven eight nine ten eleven", "end"]);
-        let lines = Lines::of(&said, 44);
+        let lines = NumberedLines::of(&said, 44);
         assert!(lines.len() > 3);
         let texts = lines.iter().map(|(number, line)| (number, line.text.to_uppercase())).collect();
         let translated = with_translations(&said, &lines, &texts, "fr");
