@@ -36,7 +36,8 @@ const CHILD: &str = "BENCH_ENGINE";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let (engines, folders): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| argument.contains('='));
+    let (engines, folders): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| argument.contains('='));
     if let Ok(engine) = std::env::var(CHILD) {
         let folders: Vec<PathBuf> = folders.into_iter().map(PathBuf::from).collect();
         return tokio::runtime::Runtime::new()?.block_on(measure(&engine, &folders));
@@ -149,6 +150,7 @@ fn processor_time() -> Duration {
 /// Returns the most memory that this process has used.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     peak.map_or("unknown".to_owned(), |kib| format!("{} MiB", kib / 1024))
 }

@@ -180,6 +180,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         webhook: None,
         patience: DeliveryRetries::default(),
         workers: 1,
+        language_model: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,

@@ -270,6 +270,13 @@ pub mod server {
         pub use crate::server::diarization::speakers::{SpeakerHints, Speakers, find_speakers};
         pub use crate::server::diarization::voice_frames::VoiceFrames;
     }
+    pub mod http_engine {
+        pub use crate::server::http_engine::connection::{EngineAccess, EngineKey};
+    }
+    pub mod language_model {
+        pub use crate::server::language_model::client::{LanguageModelOptions, ModelLimits};
+        pub use crate::server::language_model::request_form::AnswerForm;
+    }
     pub mod recognition {
         pub mod confidence {
             pub use crate::server::recognition::confidence::{ENOUGH, find_doubtful};
@@ -282,9 +289,7 @@ pub mod server {
         }
         pub mod openai {
             pub mod engine {
-                pub use crate::server::recognition::openai::engine::{
-                    EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser,
-                };
+                pub use crate::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
             }
             pub mod request {
                 pub use crate::server::recognition::openai::request::{EngineProtocol, wav};
@@ -311,7 +316,7 @@ pub mod server {
             pub use crate::server::recognition::transcribe::{LONGEST, TranscribeError, TranscribeOptions, transcribe};
         }
         pub mod unsupported {
-            pub use crate::server::recognition::unsupported::PARAMETERS;
+            pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_LANGUAGE_MODEL};
         }
         pub mod worker {
             pub use crate::server::recognition::worker::{AGAIN, Worker};

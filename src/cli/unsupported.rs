@@ -6,7 +6,7 @@ use crate::daemon::{recogniser_languages, recognisers};
 use crate::domain::missing_enrichment::join_names;
 use crate::domain::names::ServiceName;
 use crate::server::recognition::registry::{BUILT_IN, RecogniserWish, Recognisers};
-use crate::server::recognition::unsupported::{RecogniserTraits, UnsupportedParts};
+use crate::server::recognition::unsupported::{LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts};
 use crate::wire::params::Params;
 
 /// Which services are embedded, and their recognisers.
@@ -41,7 +41,9 @@ impl UnsupportedCheck {
         let is_named = request.model.as_deref() == Some(chosen);
         let languages = recogniser_languages(&self.serve, chosen);
         let recogniser = RecogniserTraits { languages, is_built_in: chosen == BUILT_IN, is_named };
-        UnsupportedParts::check(request, recogniser)
+        let is_local = self.serve.language_model.as_ref().map(|model| model.is_local);
+        let language_model = LanguageModelUse::of(is_local, source.local_only);
+        UnsupportedParts::check(request, ServiceTraits { recogniser, language_model })
     }
 
     /// Returns what is not supported of the parameters that a template sets for every file of this source.

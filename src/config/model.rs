@@ -234,6 +234,8 @@ pub struct ServeConfig {
     pub recogniser: String,
     /// The configured recognisers beside `pocketsphinx`, by their names.
     pub recognisers: BTreeMap<String, RecogniserConfig>,
+    /// The language model that makes enrichments of transcripts.
+    pub language_model: Option<LanguageModelConfig>,
     /// The largest upload that is accepted, in bytes.
     pub upload_limit: u64,
     /// The longest recording that is accepted.
@@ -296,6 +298,42 @@ pub struct RecogniserConfig {
     pub timeout: Duration,
     /// How many seconds a request may take for each second of its sound.
     pub timeout_factor: f64,
+}
+
+/// A language model that is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct LanguageModelConfig {
+    /// http or https, without user, query and fragment.
+    pub url: Url,
+    /// The name of the model that is sent.
+    pub model: String,
+    /// Sent with every request, if there is one.
+    pub key: Option<Secret>,
+    /// Never [`PlainHttp::Refused`] where `url` is plain http to another machine.
+    pub plain_http: PlainHttp,
+    /// The authorities that are trusted in addition to those of the machine.
+    pub authorities: Authorities,
+    /// Whether transcripts of sources that are `local_only` may be sent to it.
+    pub is_local: bool,
+    /// The form of answers that it is asked for first.
+    pub structured: StructuredOutput,
+    /// How many tokens a request and its answer may have together.
+    pub context: usize,
+    /// How many requests it gets at once, 1 or more.
+    pub concurrency: usize,
+    /// How long a request may take.
+    pub timeout: Duration,
+}
+
+/// The form of answers that a language model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StructuredOutput {
+    /// JSON of a given schema.
+    JsonSchema,
+    /// Any JSON object; the schema is described in words.
+    JsonObject,
+    /// Text; the JSON in it is looked for.
+    None,
 }
 
 /// What a recogniser speaks.

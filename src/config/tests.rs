@@ -6,7 +6,8 @@ use super::load::diagnostics::Problems;
 use super::load::keys::{ConfigKey, FILE, Holds};
 use super::load::read::{load, parse};
 use super::model::{
-    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceTerms, UploadMode,
+    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceTerms, StructuredOutput,
+    UploadMode,
 };
 use super::sections::schedule::Schedule;
 use super::starter::starter;
@@ -446,7 +447,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, recognisers, cors, public_url, trusted_proxies, tls, ca
+          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, recognisers, language_model, cors, public_url, trusted_proxies, tls, ca
         "#);
 }
 
@@ -1728,6 +1729,41 @@ fn recognisers_that_cannot_be_are_reported_with_their_line() {
         let told = told(&format!("{text}{source}"));
         assert!(told.contains(what) && told.contains(&format!("jobs.toml:{line}:")), "{what}: {told}");
         assert!(!told.contains("sk-hunter2"), "{told}");
+    }
+}
+
+const MODEL: &str = "[serve.language_model]\nurl = \"https://gpu.example.org/v1\"\nmodel = \"qwen3:8b\"\n";
+
+#[test]
+fn a_language_model_has_defaults() {
+    let source = "[[source]]\nfolder = \"a\"\n";
+    let config = read(&format!("{MODEL}key = \"env:SCRIBED_HOUSE\"\ncontext = 32_768\n{source}")).unwrap();
+    let model = config.serve.language_model.unwrap();
+    assert_eq!((model.model.as_str(), model.context, model.concurrency), ("qwen3:8b", 32_768, 1));
+    assert_eq!((model.timeout, model.structured), (Duration::from_secs(300), StructuredOutput::JsonSchema));
+    assert!(!model.is_local && model.key.is_some() && !format!("{model:?}").contains("hunter2"));
+    assert!(read(source).unwrap().serve.language_model.is_none());
+}
+
+#[test]
+fn a_language_model_that_cannot_be_is_reported_with_its_line() {
+    let source = "[[source]]\nfolder = \"a\"\n";
+    for (line, text, what) in [
+        (1, MODEL.replace("model = \"qwen3:8b\"\n", ""), "`serve.language_model.model` is missing"),
+        (1, MODEL.replace("url = \"https://gpu.example.org/v1\"\n", ""), "`serve.language_model.url` is missing"),
+        (3, MODEL.replace("qwen3:8b", " "), "must not be empty"),
+        (2, MODEL.replace("https", "http"), "must be https to another machine, found http"),
+        (2, MODEL.replace("https://", "https://me:hunter2@"), "must not contain a user or a password"),
+        (4, format!("{MODEL}key = \"sk-hunter2\"\n"), "must not contain a key itself"),
+        (4, format!("{MODEL}structured = \"xml\"\n"), "must be \"json_schema\", \"json_object\" or \"none\""),
+        (4, format!("{MODEL}context = 100\n"), "must be a whole number from 1024"),
+        (4, format!("{MODEL}context = 9_000_000\n"), "must be a number of tokens from 1024 to 2000000"),
+        (4, format!("{MODEL}concurrency = 0\n"), "must be a whole number from 1"),
+        (4, format!("{MODEL}temperature = 1\n"), "temperature"),
+    ] {
+        let told = told(&format!("{text}{source}"));
+        assert!(told.contains(what) && told.contains(&format!("jobs.toml:{line}:")), "{what}: {told}");
+        assert!(!told.contains("hunter2"), "{told}");
     }
 }
 

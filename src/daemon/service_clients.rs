@@ -5,16 +5,21 @@ use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, ClientOptions, HttpClient, ServiceKey, Timeouts};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model;
-use crate::config::model::{Config, Hosted, RecogniserConfig, RecogniserKind, ServeConfig};
+use crate::config::model::{
+    Config, Hosted, LanguageModelConfig, RecogniserConfig, RecogniserKind, ServeConfig, StructuredOutput,
+};
 use crate::domain::names::ServiceName;
 use crate::server::fetch::ssrf_guard::{AddressPolicy, is_public};
 use crate::server::http::auth;
 use crate::server::http::auth::ApiKey as ServerKey;
 use crate::server::http::listener::ListenerLimits;
 use crate::server::http::request_body::BodyLimits;
+use crate::server::http_engine::connection::{EngineAccess, EngineKey};
+use crate::server::language_model::client::{LanguageModelOptions, ModelLimits};
+use crate::server::language_model::request_form::AnswerForm;
 use crate::server::recognition::dispatcher::SLICE;
 use crate::server::recognition::lazy::LazyRecogniser;
-use crate::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
+use crate::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use crate::server::recognition::openai::request::EngineProtocol;
 use crate::server::recognition::pocketsphinx::{LANGUAGES, PocketSphinx, Settings};
 use crate::server::recognition::recogniser::Recogniser;
@@ -203,9 +208,11 @@ pub fn service_options(
         reach: if serve.fetch_private { AddressPolicy::unrestricted() } else { AddressPolicy::public() },
         webhook: serve.webhook.as_ref().map(webhook),
         patience: DeliveryRetries::default(),
-        // A recogniser elsewhere takes no place from the one that is built in.
+        // A recogniser or a language model elsewhere takes no place from the recogniser that is built in.
         workers: std::thread::available_parallelism().map_or(1, usize::from)
-            + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>(),
+            + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>()
+            + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
+        language_model: serve.language_model.as_ref().map(language_model),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,
@@ -221,6 +228,27 @@ pub fn service_options(
 
 fn webhook(webhook: &model::WebhookConfig) -> ServiceWebhook {
     ServiceWebhook { url: webhook.url.clone(), secret: signature::SigningSecret::new(webhook.secret.expose()) }
+}
+
+fn language_model(config: &LanguageModelConfig) -> LanguageModelOptions {
+    LanguageModelOptions {
+        access: EngineAccess {
+            url: config.url.clone(),
+            key: config.key.as_ref().map(|key| EngineKey::new(key.expose())),
+            plain_http: config.plain_http,
+            authorities: config.authorities.clone(),
+        },
+        model: config.model.clone(),
+        is_local: config.is_local,
+        form: match config.structured {
+            StructuredOutput::JsonSchema => AnswerForm::JsonSchema,
+            StructuredOutput::JsonObject => AnswerForm::JsonObject,
+            StructuredOutput::None => AnswerForm::Plain,
+        },
+        context: config.context,
+        concurrency: config.concurrency,
+        limits: ModelLimits { timeout: config.timeout, ..ModelLimits::default() },
+    }
 }
 
 /// The configured recognisers, each opened when it is first needed.

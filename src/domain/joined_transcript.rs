@@ -3,7 +3,7 @@
 
 use crate::domain::split::PartRange;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::domain::word_overlap::{Overlap, JoinableWord, covers, seam};
+use crate::domain::word_overlap::{JoinableWord, Overlap, covers, seam};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far from the shared sound words are still compared, in seconds: the times of a word differ a little between two

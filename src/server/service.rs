@@ -20,6 +20,7 @@ use crate::server::http::request_body::BodyLimits;
 use crate::server::http::requests_in_progress::RequestsInProgress;
 use crate::server::http::routes::{Front, ServiceState};
 use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
+use crate::server::language_model::client::{LanguageModel, LanguageModelOptions};
 use crate::server::recognition::dispatcher::Recognition;
 use crate::server::recognition::lazy::LazyRecogniser;
 use crate::server::recognition::progress::ProgressTable;
@@ -94,6 +95,8 @@ pub struct ServiceOptions {
     pub patience: DeliveryRetries,
     /// How many transcriptions run at once, at least 1: as many as the recognisers recognise at once.
     pub workers: usize,
+    /// The language model that makes enrichments, if there is one.
+    pub language_model: Option<LanguageModelOptions>,
     /// Which shape results have where the interface and the public service differ.
     pub shapes: Shapes,
     /// The longest recording that is accepted.
@@ -138,6 +141,9 @@ pub enum StartError {
     /// No HTTP client can be created, so that the service could not fetch or deliver anything.
     #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
+    /// The language model cannot be used.
+    #[error("cannot use [serve.language_model]: {0}")]
+    LanguageModel(String),
     /// The certificate cannot be used.
     #[error("cannot use `tls` of [serve]: {0}")]
     Tls(#[from] PairError),
@@ -235,9 +241,12 @@ fn spawn_tasks(
     let own = || (Arc::clone(store), Arc::clone(clock));
     let (own_store, own_clock) = own();
     let (recognisers, shapes, length_limit) = (Arc::clone(recognisers), options.shapes, options.length_limit);
+    let open = |model: &LanguageModelOptions| LanguageModel::open(model.clone(), Arc::clone(clock)).map(Arc::new);
+    let language_model = options.language_model.as_ref().map(open).transpose().map_err(StartError::LanguageModel)?;
     let worker = Arc::new(Worker {
         store: own_store,
         recognisers,
+        language_model,
         clock: own_clock,
         shapes,
         length_limit,

@@ -131,6 +131,12 @@ impl ReadEnrichments {
             return;
         }
         let value = value(json);
+        // The interface has texts for entities and sentiments: they may be lists as JSON.
+        let inner = value.as_ref().and_then(Value::as_str).filter(|text| text.trim_start().starts_with('['));
+        if let Some(inner) = inner.filter(|_| nesting > 0).and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
+        {
+            return self.add_items(name, inner, read, items, nesting - 1);
+        }
         if value.as_ref().is_some_and(is_empty) {
             return;
         }
@@ -346,4 +352,26 @@ fn answer(item: &mut ItemReader<'_>) -> Option<PromptAnswer> {
     let response = item.value.get("response").and_then(text_of);
     let prompt = item.text(&["prompt"]).unwrap_or_default();
     Some(PromptAnswer { prompt, response: response? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the interface entities and sentiments are texts; the embedded service writes lists into them.
+    #[test]
+    fn a_list_may_be_in_a_text() {
+        let list = r#"[{\"entity_type\":\"NAME\",\"text\":\"Anna\",\"start\":1.5,\"end\":2}]"#;
+        let answer = format!(
+            r#"{{"result":{{"named_entity_recognition":{{"success":true,"results":null,"entity":"{list}"}},
+            "sentiment_analysis":{{"success":true,"results":"[{{\"text\":\"Hello.\",\"sentiment\":\"positive\"}}]"}}}}}}"#
+        );
+        let wanted = BTreeSet::from([Enrichment::NamedEntityRecognition, Enrichment::SentimentAnalysis]);
+        let read = ReadEnrichments::read(&answer, &wanted, &[], TimeLimit::default());
+        assert_eq!((read.entities[0].kind.as_str(), read.entities[0].text.as_str()), ("NAME", "Anna"));
+        assert_eq!((read.entities[0].start, read.sentiments[0].sentiment.as_str()), (Some(1.5), "positive"));
+        let plain = r#"{"result":{"named_entity_recognition":{"success":true,"entity":"[Anna], Bob"}}}"#;
+        assert_eq!(ReadEnrichments::read(plain, &wanted, &[], TimeLimit::default()).entities[0].text, "[Anna], Bob");
+        assert_eq!(read.describe_unread(), None);
+    }
 }

@@ -5,7 +5,7 @@
 pub use super::configs::{
     AudioToLlmConfig, CallbackConfig, CallbackMethod, CodeSwitchingConfig, CustomSpellingConfig,
     CustomVocabularyConfig, DiarizationConfig, LanguageConfig, PiiRedactionConfig, RedactionMark,
-    StructuredDataExtractionConfig, SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig,
+    StructuredDataExtractionConfig, SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, SummaryType,
     TranslationConfig, Vocabulary,
 };
 use super::parameter_check::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};

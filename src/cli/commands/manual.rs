@@ -37,6 +37,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/cron.md"),
     page!("docs/how-to/edited-outputs.md"),
     page!("docs/how-to/engines.md"),
+    page!("docs/how-to/language-model.md"),
     page!("docs/how-to/full-disk.md"),
     page!("docs/how-to/hosted-service.md"),
     page!("docs/how-to/jobs.md"),

@@ -96,6 +96,7 @@ const SERVE: &[ConfigKey] = &[
     value("fetch_private"),
     table("webhook", &[value("url"), value("secret")]),
     ConfigKey { name: "recognisers", holds: Holds::NamedTables(RECOGNISER) },
+    table("language_model", LANGUAGE_MODEL),
     value("cors"),
     value("public_url"),
     value("trusted_proxies"),
@@ -114,6 +115,20 @@ const RECOGNISER: &[ConfigKey] = &[
     value("chunk"),
     value("timeout"),
     value("timeout_factor"),
+    value("allow_http"),
+    value("allow_http_proxy"),
+    value("ca"),
+];
+
+const LANGUAGE_MODEL: &[ConfigKey] = &[
+    value("url"),
+    value("model"),
+    value("key"),
+    value("local"),
+    value("structured"),
+    value("context"),
+    value("concurrency"),
+    value("timeout"),
     value("allow_http"),
     value("allow_http_proxy"),
     value("ca"),

@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod callback;
 pub(crate) mod captions;
 mod certificates;
+pub(crate) mod language_model;
 pub(crate) mod manifests;
 mod output_files;
 pub(crate) mod patterns;

@@ -43,6 +43,7 @@ impl Reader<'_> {
             data: self.path(&or(section.get("data", |value| self.own_folder(value)), "service".to_owned())),
             recogniser,
             recognisers,
+            language_model: self.language_model(&section.section("language_model")),
             upload_limit,
             length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
             disk,

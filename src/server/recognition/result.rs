@@ -4,9 +4,10 @@ use crate::captions::{Cue, lay_out, srt, vtt};
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::review::ReviewCheck;
-use crate::domain::transcript::Transcript;
+use crate::domain::transcript::{Transcript, Utterance};
 use crate::output::requested_layout::requested_layout;
 use crate::server::diarization::speakers::SpeakerHints;
+use crate::server::language_model::enrich::{ModelInput, ModelResults};
 use crate::server::recognition::chunk_review::SpeechDoubt;
 use crate::server::recognition::confidence;
 use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
@@ -20,7 +21,7 @@ use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig
 use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -67,11 +68,18 @@ pub struct ResultFacts {
     pub audio_duration: f64,
     /// When the transcription was created.
     pub created: Timestamp,
-    pub ended: Timestamp,
     /// The requested parameters that had no effect.
     pub without_effect: Vec<ParameterWithoutEffect>,
     /// Which shapes to write where the interface and the public service differ.
     pub shapes: Shapes,
+}
+
+/// What is known of a transcription when its result is written.
+#[derive(Debug, Clone)]
+pub struct ResultCompletion {
+    pub ended: Timestamp,
+    /// What a language model has made of the transcript.
+    pub model: ModelResults,
 }
 
 /// The result of a transcription.
@@ -126,35 +134,48 @@ impl WrittenResult {
         Self { params, transcript, channels, facts, enrichments, has_speakers }
     }
 
+    /// Returns what a language model makes enrichments of.
+    pub fn model_input(&self) -> ModelInput<'_> {
+        ModelInput { params: &self.params, transcript: &self.transcript, shapes: self.facts.shapes }
+    }
+
     /// Writes the result as JSON, piece by piece.
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn write(&self, to: &mut dyn Write, clock: &dyn Clock) -> io::Result<()> {
+    pub fn write(&self, completion: &ResultCompletion, to: &mut dyn Write, clock: &dyn Clock) -> io::Result<()> {
         let (params, transcript) = (&self.params, &self.transcript);
-        let config = params.subtitles_config.clone().unwrap_or_default();
-        let complies = config.style == Some(SubtitleStyle::Compliance);
-        let cues =
-            if params.subtitles == Some(true) { subtitle_cues(transcript, &config, complies) } else { Vec::new() };
-        let (srt, vtt) = (|| as_srt(&cues, complies), || vtt(&cues, None));
-        let one = |format: &SubtitleFormat| match format {
-            SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &srt },
-            SubtitleFormat::Vtt => SubtitlesOut { format: "vtt", subtitles: &vtt },
-        };
-        let sentences = (params.sentences == Some(true)).then(|| sentences(transcript, clock));
+        let layout = SubtitleRequest::of(params);
+        let original_cues = layout.cues(transcript);
+        let translated_cues: BTreeMap<&str, Vec<Cue>> = completion
+            .model
+            .translations
+            .iter()
+            .filter_map(|(target, made)| Some((target.as_str(), layout.cues(made.as_ref().ok()?))))
+            .collect();
+        let files = layout.files(&original_cues);
+        let translated_files: BTreeMap<&str, SubtitleFiles<'_>> =
+            translated_cues.iter().map(|(target, cues)| (*target, layout.files(cues))).collect();
+        let sentences = (params.sentences == Some(true)).then(|| sentences(&transcript.utterances, clock));
         let transcription = TranscriptionOut {
             sentences: sentences.clone().map(|envelope| [envelope]),
-            subtitles: (params.subtitles == Some(true)).then(|| formats(&config).iter().map(one).collect()),
+            subtitles: layout.written(&files),
             ..TranscriptionOut::of(transcript)
         };
-        let translation =
-            (params.translation == Some(true)).then(|| translation(params, transcript, &transcription, clock));
-        let took = self.facts.ended.duration_since(self.facts.created);
+        let original = transcription.clone();
+        let translations = Translations {
+            params,
+            original: (transcript, &original),
+            made: &completion.model,
+            subtitles: |target: &str| translated_files.get(target).and_then(|files| layout.written(files)),
+        };
+        let translation = (params.translation == Some(true)).then(|| translations.envelope(clock));
+        let took = completion.ended.duration_since(self.facts.created);
         let metadata = ResultMetadata {
             parameters_without_effect: self.facts.without_effect.clone(),
             ..amounts(self.channels, self.facts.audio_duration, took)
         };
-        let enrichments = self.enrichments.clone();
+        let enrichments = completion.model.before(self.enrichments.clone());
         // The public service has no envelope where it succeeded: its speakers are at the utterances alone.
         let has_envelope = self.has_speakers && self.facts.shapes == Shapes::Interface;
         let utterances = transcript.utterances.as_slice();
@@ -214,12 +235,51 @@ fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
     formats
 }
 
-fn subtitle_cues(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
-    let mut cues = lay_out(transcript, &requested_layout(config));
-    if complies {
-        cues.iter_mut().for_each(without_markup);
+/// The subtitles that are requested.
+struct SubtitleRequest {
+    config: SubtitlesConfig,
+    is_on: bool,
+    /// Whether they are for players of plain SubRip.
+    complies: bool,
+}
+
+/// The texts of subtitle files, made when they are written.
+struct SubtitleFiles<'c> {
+    srt: Box<dyn Fn() -> String + Sync + 'c>,
+    vtt: Box<dyn Fn() -> String + Sync + 'c>,
+}
+
+impl SubtitleRequest {
+    fn of(params: &Params) -> Self {
+        let config = params.subtitles_config.clone().unwrap_or_default();
+        let complies = config.style == Some(SubtitleStyle::Compliance);
+        Self { config, is_on: params.subtitles == Some(true), complies }
     }
-    cues
+
+    fn cues(&self, transcript: &Transcript) -> Vec<Cue> {
+        if !self.is_on {
+            return Vec::new();
+        }
+        let mut cues = lay_out(transcript, &requested_layout(&self.config));
+        if self.complies {
+            cues.iter_mut().for_each(without_markup);
+        }
+        cues
+    }
+
+    fn files<'c>(&self, cues: &'c [Cue]) -> SubtitleFiles<'c> {
+        let complies = self.complies;
+        SubtitleFiles { srt: Box::new(move || as_srt(cues, complies)), vtt: Box::new(|| vtt(cues, None)) }
+    }
+
+    /// Returns an entry for each format; `None` if no subtitles are requested.
+    fn written<'c>(&self, files: &'c SubtitleFiles<'_>) -> Option<Vec<SubtitlesOut<'c>>> {
+        let one = |format: &SubtitleFormat| match format {
+            SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &*files.srt },
+            SubtitleFormat::Vtt => SubtitlesOut { format: "vtt", subtitles: &*files.vtt },
+        };
+        self.is_on.then(|| formats(&self.config).iter().map(one).collect())
+    }
 }
 
 fn as_srt(cues: &[Cue], complies: bool) -> String {
@@ -238,8 +298,8 @@ fn without_markup(cue: &mut Cue) {
 ///
 /// Sentences are texts in either shape: the public service's own clients expect texts, and turn an object into the text
 /// of its source.
-fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
-    let (started, utterances) = (clock.uptime(), transcript.utterances.as_slice());
+fn sentences<'a>(utterances: &'a [Utterance], clock: &dyn Clock) -> Envelope<Texts<'a>> {
+    let started = clock.uptime();
     Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, started))
 }
 
@@ -247,52 +307,78 @@ fn seconds(clock: &dyn Clock, started: Uptime) -> f64 {
     rounded(clock.uptime().since(started).as_secs_f64())
 }
 
-/// Returns the translations. A text in the requested language is its own translation; any other language has none here,
-/// and its entry says so.
-fn translation<'a>(
+/// What the translations of a result are made of.
+struct Translations<'a, F> {
     params: &'a Params,
-    transcript: &'a Transcript,
-    original: &TranscriptionOut<'a>,
-    clock: &dyn Clock,
-) -> Envelope<Vec<TranslatedOut<'a>>> {
-    let started = clock.uptime();
-    let targets = params.target_languages();
-    let is_spoken = |target: &str| unsupported::is_own_language(target, &transcript.languages);
-    let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
-    let one = |target: &str| {
-        (!is_spoken(target)).then(|| unsupported::unsupported_error(&unsupported::translation_part(target)))
-    };
-    let results: Vec<TranslatedOut<'a>> =
-        targets.iter().map(|target| translated(original, target, one(target))).collect();
-    if all {
-        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, started));
-    }
-    // One target may have failed and another one not.
-    let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
-    let results = Some(results).filter(|results| !results.is_empty());
-    Envelope { is_empty, results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
+    original: (&'a Transcript, &'a TranscriptionOut<'a>),
+    made: &'a ModelResults,
+    /// Returns the subtitles of a translation into this language.
+    subtitles: F,
 }
 
-/// Returns the original, or an empty entry with the reason why there is no translation.
-fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Option<EnvelopeError>) -> TranslatedOut<'a> {
-    let languages = [target];
-    match error {
-        None => TranslatedOut {
-            error,
-            full_transcript: original.full_transcript,
-            languages,
-            utterances: original.utterances,
-            sentences: original.sentences.clone(),
-            subtitles: original.subtitles.clone(),
-        },
-        Some(_) => TranslatedOut {
-            error,
-            full_transcript: Joined(&[]),
-            languages,
-            utterances: Utterances(&[]),
-            sentences: None,
-            subtitles: None,
-        },
+impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
+    /// Returns the translations, one for each target language. A text in the requested language is its own translation;
+    /// a language model may have made others; any other has an entry that says why it is not there.
+    fn envelope(&self, clock: &dyn Clock) -> Envelope<Vec<TranslatedOut<'a>>> {
+        let started = clock.uptime();
+        let results: Vec<TranslatedOut<'a>> =
+            self.params.target_languages().into_iter().map(|target| self.translated(target, clock)).collect();
+        let took = rounded(seconds(clock, started) + self.made.translation_seconds);
+        let (transcript, _) = self.original;
+        let failed = results.iter().find_map(|result| result.error.clone());
+        let failed = failed.or_else(|| results.is_empty().then(|| unsupported::unsupported_error("translation")));
+        let Some(error) = failed else {
+            return Envelope::completed(results, transcript.utterances.is_empty(), took);
+        };
+        // One target may have failed and another one not.
+        let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
+        let error =
+            if self.made.translations.is_empty() { unsupported::unsupported_error("translation") } else { error };
+        let results = Some(results).filter(|results| !results.is_empty());
+        let exec_time = if self.made.translations.is_empty() { 0.0 } else { took };
+        Envelope { is_empty, results, exec_time: Some(exec_time), ..Envelope::failed(error) }
+    }
+
+    fn translated(&self, target: &'a str, clock: &dyn Clock) -> TranslatedOut<'a> {
+        let (transcript, original) = self.original;
+        if unsupported::is_own_language(target, &transcript.languages) {
+            return TranslatedOut {
+                error: None,
+                full_transcript: original.full_transcript,
+                languages: [target],
+                utterances: original.utterances,
+                sentences: original.sentences.clone(),
+                subtitles: original.subtitles.clone(),
+            };
+        }
+        match self.made.translations.get(target) {
+            Some(Ok(made)) => {
+                let utterances = made.utterances.as_slice();
+                let has_sentences = self.params.sentences == Some(true);
+                TranslatedOut {
+                    error: None,
+                    full_transcript: Joined(utterances),
+                    languages: [target],
+                    utterances: Utterances(utterances),
+                    sentences: has_sentences.then(|| [sentences(utterances, clock)]),
+                    subtitles: (self.subtitles)(target),
+                }
+            }
+            Some(Err(error)) => untranslated(target, error.clone()),
+            None => untranslated(target, unsupported::unsupported_error(&unsupported::translation_part(target))),
+        }
+    }
+}
+
+/// Returns an empty entry with the reason why there is no translation.
+fn untranslated(target: &str, error: EnvelopeError) -> TranslatedOut<'_> {
+    TranslatedOut {
+        error: Some(error),
+        full_transcript: Joined(&[]),
+        languages: [target],
+        utterances: Utterances(&[]),
+        sentences: None,
+        subtitles: None,
     }
 }
 
@@ -469,11 +555,11 @@ mod tests {
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances };
         let speech = RecognisedSpeech { transcript, channels: 1, is_written, doubts, ..RecognisedSpeech::default() };
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
-        let facts =
-            ResultFacts { audio_duration: 9.0, created, ended, without_effect: Vec::new(), shapes: Shapes::Interface };
+        let facts = ResultFacts { audio_duration: 9.0, created, without_effect: Vec::new(), shapes: Shapes::Interface };
+        let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut bytes = Vec::new();
         let result = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts);
-        result.write(&mut bytes, &SystemClock).unwrap();
+        result.write(&completion, &mut bytes, &SystemClock).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 

@@ -4,6 +4,7 @@
 //! An enrichment that is not supported says so in its own envelope; no result is ever invented.
 
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
+use crate::server::language_model::enrich::{NOT_LOCAL, lacking};
 use crate::server::recognition::recogniser::knows_language;
 use crate::server::redaction::RedactionPlan;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
@@ -40,7 +41,8 @@ const NO_TRANSLATION: Ability =
 
 const ONE_DIARIZATION: Ability = Ability::NoEffect("speakers are told apart in the same way, whether it is on or not");
 
-/// What the service does with each parameter of a create, in the order of the interface's table.
+/// What the service does with each parameter of a create, in the order of the interface's table, with the recogniser that
+/// is built in and without a language model.
 pub const PARAMETERS: [(&str, Ability); 79] = {
     use Ability::{Done, InPart, LeftOut, NoEffect, OnlyFound, OnlySpoken, With};
     [
@@ -129,6 +131,40 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
     ]
 };
 
+/// What the service does with those parameters with which a language model does more.
+pub const WITH_LANGUAGE_MODEL: [(&str, Ability); 18] = {
+    use Ability::{Done, InPart, NoEffect, With};
+    [
+        ("translation", Done),
+        ("translation_config.model", NoEffect("the language model of the service translates")),
+        (
+            "translation_config.match_original_utterances",
+            NoEffect("a translation has the utterances of the original, whether it is on or not"),
+        ),
+        (LIPSYNC, NoEffect("translations are not fitted to the movements of lips")),
+        ("translation_config.context_adaptation", With("translation")),
+        ("translation_config.context", With("translation")),
+        ("translation_config.informal", With("translation")),
+        ("summarization", Done),
+        ("named_entity_recognition", Done),
+        ("sentiment_analysis", Done),
+        ("audio_to_llm", Done),
+        ("audio_to_llm_config.model", NoEffect("the language model of the service answers")),
+        ("chapterization", Done),
+        (
+            "name_consistency",
+            InPart("names that are written in several ways are listed; the transcript keeps them as they are"),
+        ),
+        ("speaker_reidentification", InPart("speakers get the names that are said in the recording")),
+        ("structured_data_extraction", Done),
+        ("display_mode", Done),
+        ("moderation", Done),
+    ]
+};
+
+/// It is on unless a request turns it off, so that every translation requests it.
+const LIPSYNC: &str = "translation_config.lipsync";
+
 /// Writes the word that the published page uses.
 impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,6 +210,61 @@ impl RecogniserTraits<'_> {
     }
 }
 
+/// Whether a language model makes enrichments for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LanguageModelUse {
+    /// The service has none.
+    Absent,
+    /// The transcript must not be sent to it.
+    NotLocal,
+    Used,
+}
+
+impl LanguageModelUse {
+    /// `is_local` says whether the language model of the service is local, if there is one.
+    pub fn of(is_local: Option<bool>, is_local_only: bool) -> Self {
+        match is_local {
+            None => Self::Absent,
+            Some(false) if is_local_only => Self::NotLocal,
+            Some(_) => Self::Used,
+        }
+    }
+}
+
+/// What is known of the service that a request is for.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceTraits<'r> {
+    pub recogniser: RecogniserTraits<'r>,
+    pub language_model: LanguageModelUse,
+}
+
+impl ServiceTraits<'_> {
+    /// Returns what the service does with a parameter.
+    fn ability(&self, path: &str, usual: Ability) -> Ability {
+        match (self.language_model, with_language_model(path)) {
+            (LanguageModelUse::Used, Some(ability)) => ability,
+            _ => self.recogniser.ability(path, usual),
+        }
+    }
+
+    /// Returns what a request lacks, so that this enrichment cannot be made of it.
+    fn lacking(&self, request: &Params, enrichment: Enrichment) -> Option<&'static str> {
+        lacking(request, enrichment).filter(|_| self.language_model == LanguageModelUse::Used)
+    }
+
+    /// Returns the message of the envelope of a part that is left out.
+    fn message(&self, enrichment: Enrichment, part: &str) -> String {
+        match (self.language_model, with_language_model(enrichment.name())) {
+            (LanguageModelUse::NotLocal, Some(_)) => NOT_LOCAL.to_owned(),
+            _ => unsupported_error(part).message,
+        }
+    }
+}
+
+fn with_language_model(path: &str) -> Option<Ability> {
+    WITH_LANGUAGE_MODEL.iter().find(|(known, _)| *known == path).map(|(_, ability)| *ability)
+}
+
 fn ability_of(path: &str) -> Ability {
     PARAMETERS.iter().find(|(known, _)| *known == path).map_or(Ability::Done, |(_, ability)| *ability)
 }
@@ -214,23 +305,26 @@ pub struct UnsupportedParts {
 }
 
 impl UnsupportedParts {
-    /// Checks a request against its recogniser.
-    pub fn check(request: &Params, recogniser: RecogniserTraits<'_>) -> Self {
-        let languages = recogniser.languages;
+    /// Checks a request against the service.
+    pub fn check(request: &Params, service: ServiceTraits<'_>) -> Self {
+        let languages = service.recogniser.languages;
         // Of several languages it is not known which one is spoken, unless the request says so.
         let spoken: Vec<&str> = match request.languages() {
             [only] => vec![only.as_str()],
             _ => languages.to_vec(),
         };
-        let words = |part: &str| Some(unsupported_error(part).message);
         let mut missing = Vec::new();
         for enrichment in request.requested() {
             let part = |language: Option<&str>| {
                 let language = language.map(str::to_owned);
-                let words = words(&untranslated_or(enrichment, language.as_deref()));
+                let words = Some(service.message(enrichment, &untranslated_or(enrichment, language.as_deref())));
                 MissingPart { enrichment, language, words }
             };
-            match ability(enrichment) {
+            if let Some(why) = service.lacking(request, enrichment) {
+                missing.push(MissingPart { words: Some(why.to_owned()), ..part(None) });
+                continue;
+            }
+            match service.ability(enrichment.name(), ability(enrichment)) {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
                     let targets =
@@ -249,14 +343,14 @@ impl UnsupportedParts {
         let requested = |words: String| format!("{words} (requested: {})", unknown.join(", "));
         let other_language = (!unknown.is_empty()).then(|| requested(only_known(languages)));
         let refused = other_language.into_iter().chain(RedactionPlan::refusal(request)).collect();
-        Self { refused, missing, without_effect: without_effect(request, recogniser) }
+        Self { refused, missing, without_effect: without_effect(request, service) }
     }
 }
 
 /// Returns the requested parameters that change nothing or little. A value that is off, empty or the default requests
 /// nothing.
-fn without_effect(request: &Params, recogniser: RecogniserTraits<'_>) -> Vec<Ineffective> {
-    let languages = recogniser.languages;
+fn without_effect(request: &Params, service: ServiceTraits<'_>) -> Vec<Ineffective> {
+    let languages = service.recogniser.languages;
     let all = request.to_value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
     let why = |path: &str, ability: Ability| match ability {
@@ -269,8 +363,12 @@ fn without_effect(request: &Params, recogniser: RecogniserTraits<'_>) -> Vec<Ine
         // Naming the language that is recognised anyway requests nothing.
         let is_known =
             |value: &Value| path.ends_with(".language") && value.as_str().is_some_and(|one| languages.contains(&one));
+        let is_lipsync = path == LIPSYNC && service.language_model == LanguageModelUse::Used;
         let mut values = values(&all, path).into_iter();
-        values.any(|value| requests(value, published::default_of(path)) && !is_known(value))
+        match is_lipsync {
+            true => values.any(|value| *value == Value::Bool(true)),
+            false => values.any(|value| requests(value, published::default_of(path)) && !is_known(value)),
+        }
     };
     // Members of an object whose toggle is off are reported with the object.
     let is_idle = |path: &str| {
@@ -278,7 +376,7 @@ fn without_effect(request: &Params, recogniser: RecogniserTraits<'_>) -> Vec<Ine
         matches!(object, Some(Ability::With(toggle)) if !is_on(toggle))
     };
     let one = |(parameter, ability): &(&'static str, Ability)| {
-        let why = why(parameter, recogniser.ability(parameter, *ability))?;
+        let why = why(parameter, service.ability(parameter, *ability))?;
         (!is_idle(parameter) && is_requested(parameter)).then_some(Ineffective { parameter, why })
     };
     PARAMETERS.iter().filter_map(one).collect()
@@ -374,20 +472,25 @@ pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
         summarization: envelope(params, E::Summarization),
         ..Enrichments::default()
     };
-    shaped(all, shapes)
+    with_failed_shapes(all, shapes)
 }
 
-fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
+/// Gives the envelopes of enrichments that failed their shapes, where the interface and the public service differ.
+pub fn with_failed_shapes(mut all: Enrichments, shapes: Shapes) -> Enrichments {
     match shapes {
         // This envelope has a payload of another name (interface, "Result object").
         Shapes::Interface => {
-            if let Some(Either::Known(entities)) = &mut all.named_entity_recognition {
+            if let Some(Either::Known(entities)) = &mut all.named_entity_recognition
+                && !entities.success
+            {
                 entities.other.insert("entity".to_owned(), Value::Null);
             }
         }
         // The public service allows no null here; its clients expect a text and a list.
         Shapes::Current => {
-            if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis {
+            if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis
+                && !sentiments.success
+            {
                 sentiments.results = Some(Sentiments::Text(String::new()));
             }
         }
@@ -402,14 +505,61 @@ mod tests {
     use crate::domain::missing_enrichment::join_names;
     use crate::domain::names::Timestamp;
     use crate::domain::transcript::{Transcript, Utterance, Word};
+    use crate::server::language_model::enrich::ModelResults;
     use crate::server::recognition::result;
-    use crate::server::recognition::result::ResultFacts;
+    use crate::server::recognition::result::{ResultCompletion, ResultFacts};
     use crate::server::recognition::transcribe::RecognisedSpeech;
     use crate::wire::result_completeness::Delivered;
     use serde_json::json;
 
-    const BUILT_IN: RecogniserTraits<'static> =
-        RecogniserTraits { languages: &["en"], is_built_in: true, is_named: false };
+    const BUILT_IN: ServiceTraits<'static> = ServiceTraits {
+        recogniser: RecogniserTraits { languages: &["en"], is_built_in: true, is_named: false },
+        language_model: LanguageModelUse::Absent,
+    };
+
+    #[test]
+    fn with_a_language_model_only_what_it_does_not_do_is_foreseen() {
+        let with = |language_model| UnsupportedParts::check(&all(), ServiceTraits { language_model, ..BUILT_IN });
+        let used = with(LanguageModelUse::Used);
+        assert_eq!(join_names(&used.missing), "structured_data_extraction", "no classes are named");
+        let ineffective: Vec<&str> = used.without_effect.iter().map(|one| one.parameter).collect();
+        assert_eq!(ineffective, ["name_consistency", "speaker_reidentification"]);
+        let alone = Params::parse_lenient(&json!({ "speaker_reidentification": true }));
+        let foreseen =
+            UnsupportedParts::check(&alone, ServiceTraits { language_model: LanguageModelUse::Used, ..BUILT_IN });
+        assert!(foreseen.missing[0].words.as_ref().unwrap().contains("`diarization` must be true"));
+        let (absent, not_local) = (with(LanguageModelUse::Absent), with(LanguageModelUse::NotLocal));
+        assert_eq!(join_names(&not_local.missing), join_names(&absent.missing));
+        let is_local = |part: &&MissingPart| part.words.as_deref() == Some(NOT_LOCAL);
+        assert!(not_local.missing.iter().all(|part| is_local(&part)));
+        assert!(absent.missing.iter().all(|part| !is_local(&part)));
+        let translated = json!({ "translation": true, "audio_to_llm": true, "translation_config": {
+            "target_languages": ["fr"], "model": "enhanced", "lipsync": true, "context": "a talk", "informal": true,
+            "match_original_utterances": false }, "audio_to_llm_config": { "prompts": ["Who?"], "model": "big" } });
+        let service = ServiceTraits { language_model: LanguageModelUse::Used, ..BUILT_IN };
+        let foreseen = UnsupportedParts::check(&Params::parse_lenient(&translated), service);
+        let ineffective: Vec<&str> = foreseen.without_effect.iter().map(|one| one.parameter).collect();
+        let expected = ["model", "match_original_utterances", "lipsync"].map(|one| format!("translation_config.{one}"));
+        assert_eq!(ineffective[..3], expected);
+        assert_eq!((ineffective[3], ineffective.len()), ("audio_to_llm_config.model", 4));
+    }
+
+    #[test]
+    fn a_transcript_that_must_stay_is_for_a_local_model_alone() {
+        use LanguageModelUse as Use;
+        let all = [(None, true), (Some(false), true), (Some(false), false), (Some(true), true)];
+        let expected = [Use::Absent, Use::NotLocal, Use::Used, Use::Used];
+        assert_eq!(all.map(|(is_local, is_local_only)| Use::of(is_local, is_local_only)), expected);
+    }
+
+    /// The enrichments of the second table are those of the first one that are otherwise left out.
+    #[test]
+    fn the_tables_name_the_same_parameters() {
+        for (path, ability) in WITH_LANGUAGE_MODEL {
+            let usual = PARAMETERS.iter().find(|(known, _)| *known == path).map(|(_, usual)| *usual);
+            assert!(usual.is_some_and(|usual| usual != ability), "{path}");
+        }
+    }
 
     #[test]
     fn a_recogniser_that_is_named_takes_prompts_and_finds_languages() {
@@ -417,7 +567,8 @@ mod tests {
             "language_config": { "languages": ["de"] }, "translation": true,
             "translation_config": { "target_languages": ["de"] }, "custom_vocabulary": true,
             "custom_vocabulary_config": { "vocabulary": [{ "value": "b", "pronunciations": ["bee"] }] } });
-        let house = RecogniserTraits { languages: &[], is_built_in: false, is_named: true };
+        let recogniser = RecogniserTraits { languages: &[], is_built_in: false, is_named: true };
+        let house = ServiceTraits { recogniser, ..BUILT_IN };
         let foreseen = UnsupportedParts::check(&Params::parse_lenient(&request), house);
         assert_eq!((foreseen.refused.len(), foreseen.missing.len()), (0, 0), "{foreseen:?}");
         let ineffective: Vec<&str> = foreseen.without_effect.iter().map(|one| one.parameter).collect();
@@ -593,9 +744,11 @@ mod tests {
         let hearing = RecognisedSpeech { transcript, channels: 1, ..RecognisedSpeech::default() };
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
         let without_effect = Vec::new();
-        let facts = ResultFacts { audio_duration: 2.0, created, ended, without_effect, shapes: Shapes::Interface };
+        let facts = ResultFacts { audio_duration: 2.0, created, without_effect, shapes: Shapes::Interface };
+        let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut written = Vec::new();
-        result::WrittenResult::from_speech(request, hearing, facts).write(&mut written, &SystemClock).unwrap();
+        let made = result::WrittenResult::from_speech(request, hearing, facts);
+        made.write(&completion, &mut written, &SystemClock).unwrap();
         let mut result: Value = serde_json::from_slice(&written).unwrap();
         for place in ["sentences", "translation"] {
             result[place]["exec_time"] = Value::Null;

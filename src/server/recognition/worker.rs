@@ -6,17 +6,19 @@ use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
+use crate::server::language_model::client::LanguageModel;
+use crate::server::language_model::enrich::{self, ModelResults};
 use crate::server::recognition::chunk_log::{self, ChunkLog};
 use crate::server::recognition::progress::{ListedProgress, ProgressTable};
 use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
 use crate::server::recognition::registry::{BUILT_IN, NoRecogniser, RecogniserWish, Recognisers};
 use crate::server::recognition::result;
-use crate::server::recognition::result::ResultFacts;
+use crate::server::recognition::result::{ResultCompletion, ResultFacts, WrittenResult};
 use crate::server::recognition::spare_places::SparePlaces;
 use crate::server::recognition::transcribe;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
-use crate::server::recognition::unsupported::{RecogniserTraits, UnsupportedParts};
+use crate::server::recognition::unsupported::{LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts};
 use crate::server::storage::disk_quota::Bounded;
 use crate::server::storage::index::DeferralCause;
 use crate::server::storage::kill_count::{TranscriptionWork, Underway};
@@ -41,6 +43,8 @@ pub struct Worker {
     /// The store that has the records and gets the results.
     pub store: Arc<TranscriptionStore>,
     pub recognisers: Arc<Recognisers>,
+    /// Makes enrichments of what was recognised.
+    pub language_model: Option<Arc<LanguageModel>>,
     /// Used for waits.
     pub clock: Arc<dyn Clock>,
     /// Which shapes results have where the interface and the public service differ.
@@ -94,7 +98,9 @@ impl Worker {
 
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
         let (store, recognisers, own) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.clone());
-        let ready = catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, &own)).await });
+        let model_is_local = self.language_model.as_ref().map(|model| model.is_local());
+        let ready =
+            catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, model_is_local, &own)).await });
         let Ready { head, params, recogniser, options, without_effect } =
             match ready.await.map_err(|Panic| Unable::of("a fault in the service"))?? {
                 Ok(ready) => ready,
@@ -134,18 +140,19 @@ impl Worker {
         params: Params,
         speech: RecognisedSpeech,
     ) -> Outcome {
-        let (at, shapes) = (self.store.end_time(taken), self.shapes);
-        let audio_duration = head.file.audio_duration.unwrap_or(0.0);
-        let facts = ResultFacts { audio_duration, created: head.created, ended: at, without_effect, shapes };
-        let made =
-            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, speech, facts)))).await;
+        let (shapes, audio_duration) = (self.shapes, head.file.audio_duration.unwrap_or(0.0));
+        let facts = ResultFacts { audio_duration, created: head.created, without_effect, shapes };
+        let made = catch_panic(elsewhere(move || Arc::new(WrittenResult::from_speech(params, speech, facts)))).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
+        let model = self.enrich(taken, &made, is_local_only(&head)).await;
+        let at = self.store.end_time(taken);
+        let completion = Arc::new(ResultCompletion { ended: at, model });
         let dropped = CancellationToken::new();
         let _guard = dropped.clone().drop_guard();
         loop {
             let (store, made, clock) = (Arc::clone(&self.store), Arc::clone(&made), Arc::clone(&self.clock));
-            let (id, dropped) = (taken.id, dropped.clone());
-            let written = catch_panic(elsewhere(move || write(&store, id, &made, &*clock, &dropped)));
+            let (id, dropped, completion) = (taken.id, dropped.clone(), Arc::clone(&completion));
+            let written = catch_panic(elsewhere(move || write(&store, id, (&made, &completion), &*clock, &dropped)));
             match written.await {
                 Ok(Ok(true)) => return Outcome::Done(at),
                 Ok(Ok(false)) => return Outcome::Failed(too_large()),
@@ -153,6 +160,24 @@ impl Worker {
                 Err(Panic) => return Outcome::Failed(internal_failure()),
             }
             self.clock.sleep(AGAIN).await;
+        }
+    }
+
+    /// Makes the enrichments that need a language model. Whatever comes of them, the transcription is done.
+    async fn enrich(&self, taken: &TakenTranscription, made: &Arc<WrittenResult>, is_local_only: bool) -> ModelResults {
+        let Some(model) = self.language_model.as_ref().filter(|_| enrich::is_requested(made.model_input())) else {
+            return ModelResults::default();
+        };
+        match LanguageModelUse::of(Some(model.is_local()), is_local_only) {
+            LanguageModelUse::Absent | LanguageModelUse::NotLocal => ModelResults::not_local(made.model_input()),
+            LanguageModelUse::Used => {
+                let begun = self.clock.uptime();
+                let (model, own) = (Arc::clone(model), Arc::clone(made));
+                let results = catch_panic(async move { enrich::enrich(&model, own.model_input()).await }).await;
+                let seconds = self.clock.uptime().since(begun).as_secs_f64();
+                tracing::info!(id = %taken.id, seconds, "the language model was asked about a transcription");
+                results.unwrap_or_else(|Panic| ModelResults::fault(made.model_input()))
+            }
         }
     }
 
@@ -193,6 +218,7 @@ struct Ready {
 fn prepare(
     store: &TranscriptionStore,
     recognisers: &Recognisers,
+    model_is_local: Option<bool>,
     taken: &TakenTranscription,
 ) -> Result<Result<Ready, TranscriptionFailure>, Unable> {
     let head = match store.record_meta(taken.id) {
@@ -214,7 +240,9 @@ fn prepare(
         is_built_in: chosen.name == BUILT_IN,
         is_named: recognisers.has_choice(),
     };
-    let without_effect = UnsupportedParts::check(&params, traits).without_effect.into_iter().map(Into::into).collect();
+    let language_model = LanguageModelUse::of(model_is_local, is_local_only(&head));
+    let service = ServiceTraits { recogniser: traits, language_model };
+    let without_effect = UnsupportedParts::check(&params, service).without_effect.into_iter().map(Into::into).collect();
     let options = result::transcribe_options(&params);
     let log = open_log(store, taken, &*recogniser, &options);
     let options = TranscribeOptions { log: Some(Arc::new(log)), ..options };
@@ -264,7 +292,7 @@ const LARGEST: u64 = 1 << 30;
 fn write(
     store: &TranscriptionStore,
     id: Uuid,
-    made: &result::WrittenResult,
+    (made, completion): (&WrittenResult, &ResultCompletion),
     clock: &dyn Clock,
     dropped: &CancellationToken,
 ) -> io::Result<bool> {
@@ -272,7 +300,7 @@ fn write(
     let written = store.write_result(id, |to| {
         let to = CancellableWriter { to, dropped };
         let mut to = Bounded { to, left: LARGEST, is_over: false };
-        let written = made.write(&mut to, clock);
+        let written = made.write(completion, &mut to, clock);
         is_over = to.is_over;
         written
     });

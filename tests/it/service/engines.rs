@@ -3,7 +3,8 @@
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, open_recogniser, options};
 use reqwest::{Method, StatusCode};
 use scribed::testing::clock::SystemClock;
-use scribed::testing::server::recognition::openai::engine::{EngineKey, EngineLimits, EngineOptions, OpenAiRecogniser};
+use scribed::testing::server::http_engine::EngineKey;
+use scribed::testing::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use scribed::testing::server::recognition::openai::request::{EngineProtocol, wav};
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::testing::server::recognition::recogniser::{

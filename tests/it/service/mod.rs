@@ -8,6 +8,8 @@ mod fetch;
 mod fuzz_seeds;
 mod http_api;
 mod joins;
+mod language_model;
+mod language_model_server;
 mod lists_and_imports;
 mod long_recordings;
 mod malformed_requests;

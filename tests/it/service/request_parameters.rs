@@ -422,6 +422,10 @@ fn the_table_of_parameters_is_published() {
         cells.iter().map(|cells| (cells[0].trim_matches('`'), cells[3].to_owned())).collect();
     let done = scribed::testing::server::recognition::unsupported::PARAMETERS;
     assert_eq!(here, done.map(|(path, ability)| (path, ability.to_string())));
+    for (path, _) in scribed::testing::server::recognition::unsupported::WITH_LANGUAGE_MODEL {
+        let effect = cells.iter().find(|cells| cells[0].trim_matches('`') == path).map(|cells| cells[4]);
+        assert!(effect.is_some_and(|effect| effect.contains("With a language model: ")), "{path}: {effect:?}");
+    }
     let tests = all_code();
     for cells in &cells {
         assert!(!cells[4].is_empty(), "{cells:?}");

@@ -106,6 +106,7 @@ pub fn options(data: &Path) -> ServiceOptions {
         webhook: None,
         patience: QUICK,
         workers: 2,
+        language_model: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,

@@ -4,6 +4,7 @@
 use super::request::EngineProtocol;
 use super::spelling::spelt;
 use super::spread::{SpokenSpan, is_unspaced, spread};
+use crate::server::http_engine::refusal::message_of;
 use crate::server::recognition::recogniser::{ChunkWord, RecognisedChunk};
 use crate::wire::languages::code_of;
 use serde_json::{Map, Value};
@@ -208,35 +209,6 @@ fn in_order(mut words: Vec<ChunkWord>, seconds: f64) -> Vec<ChunkWord> {
         }
     }
     words
-}
-
-/// The most characters of an engine's message that are repeated.
-const MESSAGE: usize = 300;
-
-/// Returns the message of an answer that is a refusal, in one line.
-pub fn refusal(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let message = serde_json::from_str::<Value>(&text).ok().and_then(|value| message_of(&value));
-    in_one_line(&message.unwrap_or_else(|| text.into_owned()))
-}
-
-/// Finds the message in the error of any engine.
-fn message_of(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(in_one_line(text)),
-        Value::Object(fields) => {
-            ["error", "message", "detail", "msg"].into_iter().find_map(|name| message_of(fields.get(name)?))
-        }
-        Value::Array(list) => list.iter().find_map(message_of),
-        _ => None,
-    }
-}
-
-fn in_one_line(text: &str) -> String {
-    let plain = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    let plain: String = plain.take(MESSAGE * 4).collect();
-    let words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().take(MESSAGE).collect()
 }
 
 #[cfg(test)]

@@ -2,13 +2,11 @@
 //! an engine that goes on failing is left alone for a while, and transcriptions wait for it.
 
 use super::answer::{self, AnsweredChunk};
-use super::faults::{AnswerHead, ChunkFailures, EngineFailure};
+use super::faults::ChunkFailures;
 use super::request::{self, EngineForm, EngineProtocol, EngineQuestion};
 use super::spread::SpokenSpan;
 use crate::backpressure::backoff::Growth;
-use crate::backpressure::circuit_breaker::{CircuitBreaker, CircuitState};
 use crate::backpressure::retry::{RequestRetries, retry};
-use crate::backpressure::retry_after;
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::retry::RetryPolicy;
@@ -16,38 +14,23 @@ use crate::domain::time_span::time_span;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech::SpeechSearch;
 use crate::media::speech_segments::CutRule;
+use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection, EngineKey};
+use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
+use crate::server::http_engine::outage::{EngineOutage, OutageGuard, OutageTrial};
 use crate::server::recognition::recogniser::{
     LearntVocabulary, LearntWord, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
 };
-use crate::tls::trust::{self, Authorities};
+use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::multipart::{Form, Part};
-use reqwest::{Body, Response, Url};
-use std::fmt;
+use reqwest::{Body, Url};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-
-/// The key of an engine. Its `Debug` output does not contain the key.
-#[derive(Clone)]
-pub struct EngineKey(String);
-
-impl EngineKey {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Debug for EngineKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
 
 /// The settings of an engine.
 #[derive(Debug, Clone)]
@@ -112,39 +95,19 @@ impl EngineLimits {
     }
 }
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
-
 /// The most bytes that are read of a transcript: an hour of tokens takes a hundredth.
 const TRANSCRIPT: usize = 64 << 20;
-
-/// The most bytes that are read of a refusal.
-const REFUSAL: usize = 64 << 10;
-
-/// How long a transcription waits while another one tries whether an outage is over.
-const TRIAL: Duration = Duration::from_secs(5);
 
 /// Recognises speech with an engine elsewhere.
 pub struct OpenAiRecogniser {
     options: EngineOptions,
-    client: reqwest::Client,
-    /// The address that chunks are sent to.
-    address: Url,
-    /// The value of the header with the key.
-    bearer: Option<HeaderValue>,
+    connection: EngineConnection,
     at_once: Semaphore,
-    health: Mutex<EngineHealth>,
+    outages: OutageGuard,
+    failures: Mutex<ChunkFailures>,
     /// Set once the engine has refused answers with words, and has given one without.
     gives_text_alone: AtomicBool,
     clock: Arc<dyn Clock>,
-}
-
-/// What is known of the state of an engine.
-struct EngineHealth {
-    breaker: CircuitBreaker,
-    /// Whether a chunk is being sent to see whether an outage is over.
-    has_trial: bool,
-    failures: ChunkFailures,
 }
 
 impl OpenAiRecogniser {
@@ -153,19 +116,15 @@ impl OpenAiRecogniser {
     /// # Errors
     /// [`RecogniserError::Unusable`]: the settings, or the certificates of this machine, have to be corrected.
     pub fn open(options: EngineOptions, clock: Arc<dyn Clock>) -> Result<Self, RecogniserError> {
-        let unusable = |reason: String| RecogniserError::Unusable { name: options.name.clone(), reason };
-        let client = client(&options).map_err(|error| unusable(deepest(error)))?;
-        let bearer = options.key.as_ref().map(|key| bearer(key).ok_or("its `key` is no text that a header can have"));
-        let bearer = bearer.transpose().map_err(|why| unusable(why.to_owned()))?;
-        let mut address = options.url.clone();
-        address.set_path(&format!("{}{}", options.url.path().trim_end_matches('/'), options.protocol.path()));
-        let breaker = CircuitBreaker::new(options.limits.outage);
+        let EngineOptions { url, key, plain_http, authorities, .. } = options.clone();
+        let access = EngineAccess { url, key, plain_http, authorities };
+        let connection = EngineConnection::open(access, options.protocol.path(), Arc::clone(&clock))
+            .map_err(|reason| RecogniserError::Unusable { name: options.name.clone(), reason })?;
         Ok(Self {
-            client,
-            address,
-            bearer,
+            connection,
             at_once: Semaphore::new(options.concurrency.max(1)),
-            health: Mutex::new(EngineHealth { breaker, has_trial: false, failures: ChunkFailures::default() }),
+            outages: OutageGuard::new(options.limits.outage),
+            failures: Mutex::default(),
             gives_text_alone: AtomicBool::new(false),
             options,
             clock,
@@ -178,7 +137,7 @@ impl OpenAiRecogniser {
         let _place = self.at_once.acquire().await;
         let _trial = self.admit()?;
         let sent = SentChunk::new(chunk, self.options.languages.as_slice());
-        let answered = self.ask(&sent).await.map_err(|failure| failure.without(self.secret()));
+        let answered = self.ask(&sent).await.map_err(|failure| failure.without(self.connection.secret()));
         self.conclude(&sent, answered)
     }
 
@@ -208,7 +167,7 @@ impl OpenAiRecogniser {
 
     async fn ask_for(&self, sent: &SentChunk<'_>, form: EngineForm) -> Result<RecognisedChunk, EngineFailure> {
         let waiting = |failure: &EngineFailure| {
-            tracing::debug!(recogniser = self.options.name, failure = ?failure.clone().without(self.secret()), "a chunk is sent again");
+            tracing::debug!(recogniser = self.options.name, failure = ?failure.clone().without(self.connection.secret()), "a chunk is sent again");
         };
         let attempt = || self.send_in_time(sent, form);
         retry(&*self.clock, self.options.limits.retries, EngineFailure::again, waiting, attempt).await
@@ -219,7 +178,7 @@ impl OpenAiRecogniser {
         let limit = timeout.saturating_add(Duration::from_secs_f64((sent.seconds * timeout_factor).clamp(0.0, 1e6)));
         tokio::select! {
             answered = self.send(sent, form) => answered,
-            () = self.clock.sleep(limit) => Err(EngineFailure::timed_out(&time_span(limit), self.clock.now())),
+            () = self.clock.sleep(limit) => Err(EngineFailure::timed_out(&time_span(limit), "`timeout` and `timeout_factor`", self.clock.now())),
         }
     }
 
@@ -228,68 +187,33 @@ impl OpenAiRecogniser {
         let question =
             EngineQuestion { protocol, form, model: model.as_deref(), language: sent.language, prompt: &sent.prompt };
         let part = Part::stream_with_length(Body::from(sent.wav.clone()), sent.wav.len() as u64).file_name("chunk.wav");
-        let unanswered = |error| self.unanswered(error);
-        let part = part.mime_str("audio/wav").map_err(unanswered)?;
+        let part = part.mime_str("audio/wav").map_err(|error| self.connection.unanswered(error))?;
         let fields = question.fields().into_iter().fold(Form::new(), |form, (name, value)| form.text(name, value));
-        let mut request = self.client.post(self.address.clone()).multipart(fields.part("file", part));
-        if let Some(bearer) = &self.bearer {
-            request = request.header(AUTHORIZATION, bearer);
-        }
-        let response = request.send().await.map_err(unanswered)?;
-        let now = self.clock.now();
-        if !response.status().is_success() {
-            let status = response.status().as_u16();
-            let head = AnswerHead { status, retry_after: self.retry_after(response.headers()) };
-            // A refusal without a body is one all the same.
-            let body = read_body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
-            return Err(EngineFailure::of_status(head, &body, protocol, form, now));
-        }
-        let body = read_body(response, TRANSCRIPT).await.map_err(unanswered)?;
-        let body = body.ok_or_else(|| EngineFailure::unreadable("it is larger than 64 MiB", now))?;
+        let request = self.connection.post().multipart(fields.part("file", part));
+        let body = match self.connection.send(request, TRANSCRIPT).await? {
+            EngineAnswer::Success(body) => body,
+            EngineAnswer::Refusal(head, body) => {
+                return Err(EngineFailure::of_status(head, &body, meaning(protocol, form), self.clock.now()));
+            }
+        };
         let answered = AnsweredChunk { protocol, seconds: sent.seconds, speech: sent.speech() };
-        answer::read(&body, answered).map_err(|why| EngineFailure::unreadable(&why, now))
+        answer::read(&body, answered).map_err(|why| {
+            let why = format!("it is no transcript: {why}");
+            EngineFailure::unreadable(&why, self.clock.now())
+        })
     }
 
-    fn unanswered(&self, error: reqwest::Error) -> EngineFailure {
-        let nothing_sent = error.is_connect();
-        let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
-        let what = if nothing_sent { "the engine could not be reached" } else { "the engine closed the connection" };
-        EngineFailure::unanswered(format!("{what}: {why}"), nothing_sent, self.clock.now())
-    }
-
-    fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
-        let text = |name| headers.get(name)?.to_str().ok();
-        let answered = text(DATE).and_then(retry_after::http_date).unwrap_or_else(|| self.clock.now());
-        retry_after::parsed(text(RETRY_AFTER)?, answered)
-    }
-
-    fn secret(&self) -> &str {
-        self.options.key.as_ref().map_or("", |key| &key.0)
-    }
-
-    fn health(&self) -> MutexGuard<'_, EngineHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failures(&self) -> MutexGuard<'_, ChunkFailures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks whether a chunk may be sent now. During an outage one is, from time to time: the returned value then holds
     /// the trial.
-    fn admit(&self) -> Result<Option<Trial<'_>>, RecogniserError> {
-        let now = self.clock.uptime();
-        let mut health = self.health();
-        match health.breaker.state(now) {
-            CircuitState::Closed | CircuitState::Refused => Ok(None),
-            CircuitState::HalfOpen if !health.has_trial => {
-                health.has_trial = true;
-                Ok(Some(Trial(self)))
-            }
-            CircuitState::HalfOpen => Err(self.down(&health, TRIAL)),
-            CircuitState::Open(until) => Err(self.down(&health, until.since(now))),
-        }
+    fn admit(&self) -> Result<Option<OutageTrial<'_>>, RecogniserError> {
+        self.outages.admit(self.clock.uptime()).map_err(|outage| self.down(outage))
     }
 
-    fn down(&self, health: &EngineHealth, wait: Duration) -> RecogniserError {
-        let outage = health.breaker.outage(self.clock.uptime());
-        let reason = outage.map_or_else(String::new, |(fault, _)| fault.words.clone());
+    fn down(&self, EngineOutage { reason, wait }: EngineOutage) -> RecogniserError {
         RecogniserError::Down { name: self.options.name.clone(), reason, wait }
     }
 
@@ -302,16 +226,15 @@ impl OpenAiRecogniser {
         let refused = |reason| Err(RecogniserError::Refused { name: self.options.name.clone(), reason });
         match answered {
             Ok(read) => {
-                let mut health = self.health();
-                health.failures.succeeded(&sent.hash);
-                if health.breaker.created(self.clock.uptime()) {
+                self.failures().succeeded(&sent.hash);
+                if self.outages.answered(self.clock.uptime()) {
                     tracing::info!(recogniser = self.options.name, "the recogniser can be used again");
                 }
                 Ok(read)
             }
             // The engine answers, whatever it says.
             Err(EngineFailure::Refused(reason) | EngineFailure::Form(reason)) => {
-                self.health().breaker.created(self.clock.uptime());
+                self.outages.answered(self.clock.uptime());
                 refused(reason)
             }
             Err(EngineFailure::Engine { fault, .. }) => self.blame(sent, &fault).map_or_else(refused, Err),
@@ -320,33 +243,27 @@ impl OpenAiRecogniser {
 
     /// Blames a failure on the engine, or on the chunk if others succeed: that is the other value.
     fn blame(&self, sent: &SentChunk<'_>, fault: &Fault) -> Result<RecogniserError, String> {
-        let now = self.clock.uptime();
-        let mut health = self.health();
-        if fault.kind == FaultKind::Broken && health.failures.failed(sent.hash) {
+        if fault.kind == FaultKind::Broken && self.failures().failed(sent.hash) {
             return Err(format!("it fails on this recording, and recognises others: {}", fault.words));
         }
-        if health.breaker.failed(fault, now, fastrand::f64()) {
+        let (begins, wait) = self.outages.failed(fault, self.clock.uptime());
+        if begins {
             tracing::warn!(
                 recogniser = self.options.name,
                 words = fault.words,
                 "the recogniser cannot be used; transcriptions wait for it"
             );
         }
-        let wait = match health.breaker.state(now) {
-            CircuitState::Open(until) => until.since(now),
-            _ => self.options.limits.outage.first,
-        };
-        let reason = fault.words.clone();
-        Ok(RecogniserError::Down { name: self.options.name.clone(), reason, wait })
+        Ok(self.down(EngineOutage { reason: fault.words.clone(), wait }))
     }
 }
 
-/// A chunk that shows whether an outage is over.
-struct Trial<'r>(&'r OpenAiRecogniser);
-
-impl Drop for Trial<'_> {
-    fn drop(&mut self) {
-        self.0.health().has_trial = false;
+/// Returns what certain statuses mean. While it loads its model, whisper.cpp answers with 404.
+fn meaning(protocol: EngineProtocol, form: EngineForm) -> StatusMeaning<'static> {
+    StatusMeaning {
+        has_other_form: form == EngineForm::Verbose,
+        is_404_temporary: protocol == EngineProtocol::WhisperCpp,
+        too_large: "make `chunk` shorter, or raise the limit of the engine",
     }
 }
 
@@ -373,13 +290,7 @@ impl Recogniser for OpenAiRecogniser {
     }
 
     fn check_ready(&self) -> Result<(), RecogniserError> {
-        let now = self.clock.uptime();
-        let health = self.health();
-        match health.breaker.state(now) {
-            CircuitState::Open(until) => Err(self.down(&health, until.since(now))),
-            CircuitState::HalfOpen if health.has_trial => Err(self.down(&health, TRIAL)),
-            CircuitState::Closed | CircuitState::HalfOpen | CircuitState::Refused => Ok(()),
-        }
+        self.outages.check(self.clock.uptime()).map_err(|outage| self.down(outage))
     }
 
     fn recognise_chunk(&self, chunk: &SpeechChunk<'_>) -> Result<RecognisedChunk, RecogniserError> {
@@ -451,52 +362,4 @@ impl<'c> SentChunk<'c> {
             search.finish().spans.into_iter().map(|span| (span.start, span.end)).collect()
         })
     }
-}
-
-/// Reads a body; `None` if it has more than `most` bytes.
-async fn read_body(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        if body.len() + piece.len() > most {
-            return Ok(None);
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(Some(body))
-}
-
-fn bearer(key: &EngineKey) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.0)).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-/// Makes a client that follows no redirect: no answer decides where recordings and the key are sent.
-fn client(options: &EngineOptions) -> reqwest::Result<reqwest::Client> {
-    let EngineOptions { url, plain_http, authorities, .. } = options;
-    let builder = || {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .http1_only();
-        let may_use_proxy = plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
-        if may_use_proxy { builder } else { builder.no_proxy() }
-    };
-    // Without certificates on this machine, plain http and the configured authorities are left.
-    authorities.beside(builder()).build().or_else(|error| match url.scheme() == "http" || !authorities.is_empty() {
-        true => authorities.alone(builder()).build(),
-        false => Err(error),
-    })
-}
-
-/// Returns the innermost cause, which is the most useful, without the address.
-fn deepest(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -7,7 +7,7 @@ pub type SpokenSpan = (f64, f64);
 
 /// Returns the words of `text` with estimated times within `spans`, which are in order and do not overlap. Without
 /// spans there is no time to spread them over, and all get the time zero.
-pub(super) fn spread(text: &str, spans: &[SpokenSpan], confidence: Option<f64>) -> Vec<ChunkWord> {
+pub(crate) fn spread(text: &str, spans: &[SpokenSpan], confidence: Option<f64>) -> Vec<ChunkWord> {
     let words = split_words(text);
     let letters = |word: &&str| word.trim().chars().count().max(1);
     let all: usize = words.iter().map(letters).sum();
