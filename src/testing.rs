@@ -317,6 +317,9 @@ pub mod server {
             pub use crate::server::recognition::worker::{AGAIN, Worker};
         }
     }
+    pub mod redaction {
+        pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
+    }
     pub mod service {
         pub use crate::server::service::{REQUESTS, RunningService, ServiceOptions, StartError, health, start};
     }

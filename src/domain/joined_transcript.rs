@@ -3,7 +3,7 @@
 
 use crate::domain::split::PartRange;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::domain::word_overlap::{Overlap, TimedWord, covers, seam};
+use crate::domain::word_overlap::{Overlap, JoinableWord, covers, seam};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far from the shared sound words are still compared, in seconds: the times of a word differ a little between two
@@ -54,7 +54,7 @@ pub fn join_transcripts(parts: Vec<(PartRange, Transcript)>, start_s: f64) -> Jo
     joined
 }
 
-/// A word, or an utterance that has a text alone.
+/// A word with its utterance.
 struct Spoken<'u> {
     utterance: usize,
     text: &'u str,
@@ -62,7 +62,7 @@ struct Spoken<'u> {
     speaker: Option<u32>,
 }
 
-impl TimedWord for Spoken<'_> {
+impl JoinableWord for Spoken<'_> {
     fn text(&self) -> &str {
         self.text
     }
@@ -78,16 +78,7 @@ fn words_of<'u>(utterances: &'u [Utterance], channel: u32, is_near: &dyn Fn(f64,
     for (at, utterance) in utterances.iter().enumerate().filter(|(_, utterance)| utterance.channel == channel) {
         let speaker = utterance.speaker;
         let of_word = |word: &'u Word| Spoken { utterance: at, text: &word.text, times: word.times(), speaker };
-        if utterance.words.is_empty() {
-            words.push(Spoken {
-                utterance: at,
-                text: &utterance.text,
-                times: (utterance.start, utterance.end),
-                speaker,
-            });
-        } else {
-            words.extend(utterance.words.iter().map(of_word));
-        }
+        words.extend(utterance.words.iter().map(of_word));
     }
     words.retain(|word| is_near(word.times.0, word.times.1));
     words.sort_by(|one, other| one.times.0.total_cmp(&other.times.0));
@@ -116,8 +107,26 @@ fn join_words(before: &mut Vec<Utterance>, after: &mut Vec<Utterance>, overlap: 
         count(&left[kept..], &mut gone_before);
         count(&right[..dropped], &mut gone_after);
     }
+    drop_repeated_texts(before, after, overlap);
     shorten(before, &gone_before, |words, gone| words.truncate(words.len() - gone));
     shorten(after, &gone_after, |words, gone| drop(words.drain(..gone)));
+}
+
+/// Removes the utterances of the second that have a text alone, begin in the shared sound, and are in the first.
+fn drop_repeated_texts(before: &[Utterance], after: &mut Vec<Utterance>, overlap: Overlap) {
+    let times = |utterance: &Utterance| (utterance.start, utterance.end);
+    let is_repeated = |utterance: &Utterance| {
+        let is_same =
+            |known: &&Utterance| known.channel == utterance.channel && overlaps(times(known), times(utterance));
+        utterance.words.is_empty() && utterance.start < overlap.to && before.iter().any(|known| is_same(&known))
+    };
+    after.retain(|utterance| !is_repeated(utterance));
+}
+
+/// Whether two spans have at least half of the shorter one in common.
+fn overlaps(one: (f64, f64), other: (f64, f64)) -> bool {
+    let common = one.1.min(other.1) - one.0.max(other.0);
+    common > 0.0 && common >= (one.1 - one.0).min(other.1 - other.0) / 2.0
 }
 
 /// Counts how many words each utterance loses.

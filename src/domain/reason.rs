@@ -24,8 +24,15 @@ fn words(job: &Job) -> String {
             format!("written, {}", job.shortfall().unwrap_or_default())
         }
         (Stage::Found, None) if job.is_remote() => "found; the service will fetch it".to_owned(),
-        (stage, None) => describe_stage(stage).to_owned(),
+        (stage, None) => format!("{}{}", describe_stage(stage), part(job).unwrap_or_default()),
     }
+}
+
+/// Says which part of its recording a job is at: ` (part 2 of 3)`.
+fn part(job: &Job) -> Option<String> {
+    let split = job.split.as_deref().filter(|_| !job.stage.is_end())?;
+    let range = job.stage.purchase_key().and_then(|key| key.part).or(split.next())?;
+    Some(format!(" (part {} of {})", split.number_of(range)?, split.count()))
 }
 
 fn describe_stage(stage: &Stage) -> &'static str {

@@ -1,6 +1,6 @@
 //! The transcript: the part of a result that outputs are made from, independent of any interface's format.
 
-use crate::domain::word_overlap::TimedWord;
+use crate::domain::word_overlap::JoinableWord;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Word {
@@ -15,7 +15,7 @@ pub struct Word {
     pub confidence: f64,
 }
 
-impl TimedWord for Word {
+impl JoinableWord for Word {
     fn text(&self) -> &str {
         &self.text
     }

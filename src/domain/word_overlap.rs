@@ -3,7 +3,7 @@
 //! between the edges where both agree.
 
 /// A word with its times.
-pub trait TimedWord {
+pub trait JoinableWord {
     /// Its text as displayed.
     fn text(&self) -> &str;
     /// Its start and its end, in seconds.
@@ -41,19 +41,19 @@ const DISTANCE: f64 = 0.3;
 
 /// Removes the words of each stretch that the other one has better. Both are in order of time, with times of the
 /// recording.
-pub fn join<W: TimedWord>(before: &mut Vec<W>, after: &mut Vec<W>, overlap: Overlap) {
+pub fn join<W: JoinableWord>(before: &mut Vec<W>, after: &mut Vec<W>, overlap: Overlap) {
     let (kept, dropped) = seam(before, after, overlap);
     before.truncate(kept);
     after.drain(..dropped);
 }
 
 /// Returns how many words of `before` stay, and how many of `after` do not. Both are as for [`join`].
-pub fn seam<W: TimedWord>(before: &[W], after: &[W], overlap: Overlap) -> (usize, usize) {
+pub fn seam<W: JoinableWord>(before: &[W], after: &[W], overlap: Overlap) -> (usize, usize) {
     let by_texts = if overlap.is_estimated { by_texts(before, after, overlap) } else { None };
     by_texts.unwrap_or_else(|| by_times(before, after, overlap))
 }
 
-fn by_times<W: TimedWord>(before: &[W], after: &[W], overlap: Overlap) -> (usize, usize) {
+fn by_times<W: JoinableWord>(before: &[W], after: &[W], overlap: Overlap) -> (usize, usize) {
     let left = before.iter().rposition(|word| end(word) <= overlap.from).map_or(0, |at| at + 1);
     let right = after.iter().position(|word| start(word) >= overlap.to).unwrap_or(after.len());
     let (left, right) = (left.max(before.len().saturating_sub(MOST_COMPARED)), right.min(MOST_COMPARED));
@@ -62,7 +62,7 @@ fn by_times<W: TimedWord>(before: &[W], after: &[W], overlap: Overlap) -> (usize
 }
 
 /// As [`by_times`], if both have the same words where the overlap is.
-fn by_texts<W: TimedWord>(before: &[W], after: &[W], overlap: Overlap) -> Option<(usize, usize)> {
+fn by_texts<W: JoinableWord>(before: &[W], after: &[W], overlap: Overlap) -> Option<(usize, usize)> {
     let most = ((overlap.to - overlap.from) * MOST_A_SECOND).ceil() as usize;
     let (left, right) = (before.len().saturating_sub(most), after.len().min(most));
     let (kept, dropped) = same_run(&before[left..], &after[..right])?;
@@ -70,20 +70,22 @@ fn by_texts<W: TimedWord>(before: &[W], after: &[W], overlap: Overlap) -> Option
 }
 
 /// Returns where the two meet with the least harm: how many words of `one` stay, and how many of `other` do not.
-fn best_place<W: TimedWord>(one: &[W], other: &[W], overlap: Overlap) -> (usize, usize) {
+fn best_place<W: JoinableWord>(one: &[W], other: &[W], overlap: Overlap) -> (usize, usize) {
     let places = (0..=one.len()).flat_map(|kept| (0..=other.len()).map(move |dropped| (kept, dropped)));
     let cost = |&(kept, dropped): &(usize, usize)| cost(one.split_at(kept), other.split_at(dropped), overlap);
     places.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_default()
 }
 
 /// What it costs to keep the first words of one chunk and the last ones of the other.
-fn cost<W: TimedWord>(one: (&[W], &[W]), other: (&[W], &[W]), overlap: Overlap) -> f64 {
+fn cost<W: JoinableWord>(one: (&[W], &[W]), other: (&[W], &[W]), overlap: Overlap) -> f64 {
     let (kept, left_out) = one;
     let (dropped, taken) = other;
-    let is_whole = |word: &&W| start(*word) >= overlap.from + EDGE && end(*word) <= overlap.to - EDGE;
+    // Only its own edge cuts the words of a stretch: the end of the first, the start of the second.
+    let is_before_edge = |word: &&W| end(*word) <= overlap.to - EDGE;
+    let is_behind_edge = |word: &&W| start(*word) >= overlap.from + EDGE;
     let is_covered = |word: &W, by: &[W]| by.iter().any(|other| covers(other, word));
-    let lost = left_out.iter().filter(|word| !is_covered(word, taken)).filter(is_whole).count()
-        + dropped.iter().filter(|word| !is_covered(word, kept)).filter(is_whole).count();
+    let lost = left_out.iter().filter(|word| !is_covered(word, taken)).filter(is_before_edge).count()
+        + dropped.iter().filter(|word| !is_covered(word, kept)).filter(is_behind_edge).count();
     let twice = taken.iter().filter(|word| is_covered(word, kept)).count();
     let agree = |a: Option<&W>, b: Option<&W>| a.zip(b).is_some_and(|(a, b)| is_same(a, b));
     let agreements =
@@ -98,28 +100,28 @@ fn cost<W: TimedWord>(one: (&[W], &[W]), other: (&[W], &[W]), overlap: Overlap) 
     LOST * (lost + twice) as f64 - AGREEMENT * agreements as f64 + DISTANCE * (place - middle).abs()
 }
 
-fn start(word: &impl TimedWord) -> f64 {
+fn start(word: &impl JoinableWord) -> f64 {
     word.times().0
 }
 
-fn end(word: &impl TimedWord) -> f64 {
+fn end(word: &impl JoinableWord) -> f64 {
     word.times().1
 }
 
 /// Whether one word takes up at least half of the time of the other.
-pub fn covers<W: TimedWord>(one: &W, other: &W) -> bool {
+pub fn covers<W: JoinableWord>(one: &W, other: &W) -> bool {
     let common = end(one).min(end(other)) - start(one).max(start(other));
     let shorter = (end(one) - start(one)).min(end(other) - start(other));
     common > 0.0 && common >= shorter / 2.0
 }
 
-fn is_same<W: TimedWord>(one: &W, other: &W) -> bool {
+fn is_same<W: JoinableWord>(one: &W, other: &W) -> bool {
     (start(one) - start(other)).abs() <= TOLERANCE
         && (end(one) - end(other)).abs() <= TOLERANCE
         && has_same_text(one, other)
 }
 
-fn has_same_text<W: TimedWord>(one: &W, other: &W) -> bool {
+fn has_same_text<W: JoinableWord>(one: &W, other: &W) -> bool {
     let letters = |word: &W| -> String {
         word.text().chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
@@ -128,7 +130,7 @@ fn has_same_text<W: TimedWord>(one: &W, other: &W) -> bool {
 
 /// Returns the middle of the longest run of equal texts, at least two words: how many words of `one` stay, and how many
 /// of `other` do not.
-fn same_run<W: TimedWord>(one: &[W], other: &[W]) -> Option<(usize, usize)> {
+fn same_run<W: JoinableWord>(one: &[W], other: &[W]) -> Option<(usize, usize)> {
     let length = |at: usize, beside: usize| {
         one[at..].iter().zip(&other[beside..]).take_while(|(a, b)| has_same_text(*a, *b)).count()
     };

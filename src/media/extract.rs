@@ -359,7 +359,7 @@ const MOST_OF_A_GUESS: f64 = 4.0;
 
 /// Extracts a sound track of `from`, or a `part` of it, and writes it into the empty file `into`: at most `limit` bytes.
 ///
-/// A part that is copied may begin up to one frame of its codec later than its range, 64 ms at most.
+/// The start of a part that is copied may be off by a frame of its codec, 64 ms at most.
 ///
 /// The output begins with the track's first sound, however late that is in the file. If the sound is encoded, gaps are
 /// filled with silence. Dropping the future ends ffmpeg.

@@ -1,7 +1,7 @@
 //! The embedded transcription service. It does not use the queue and could run alone.
 //!
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
-//! turns audio into text, `diarization/` tells speakers apart, `webhooks/` reports creations and ends, `status_page/` shows the service's state,
+//! turns audio into text, `diarization/` tells speakers apart, `redaction/` hides personal information, `webhooks/` reports creations and ends, `status_page/` shows the service's state,
 //! `openai/` offers the service in the form of OpenAI's interface. Start reading at `service.rs`.
 
 pub(crate) mod diarization;
@@ -10,6 +10,7 @@ pub(crate) mod fetch;
 pub(crate) mod http;
 mod openai;
 pub(crate) mod recognition;
+pub(crate) mod redaction;
 pub(crate) mod service;
 mod status_page;
 pub(crate) mod storage;

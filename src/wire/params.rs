@@ -4,8 +4,9 @@
 
 pub use super::configs::{
     AudioToLlmConfig, CallbackConfig, CallbackMethod, CodeSwitchingConfig, CustomSpellingConfig,
-    CustomVocabularyConfig, DiarizationConfig, LanguageConfig, PiiRedactionConfig, StructuredDataExtractionConfig,
-    SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, TranslationConfig, Vocabulary,
+    CustomVocabularyConfig, DiarizationConfig, LanguageConfig, PiiRedactionConfig, RedactionMark,
+    StructuredDataExtractionConfig, SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig,
+    TranslationConfig, Vocabulary,
 };
 use super::parameter_check::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};
 use serde::{Deserialize, Serialize};

@@ -95,6 +95,9 @@ pub fn print(context: &Context, job: &Job, next: &str, service: Option<&ServiceN
 pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
     let service = job.stage.purchase_key().map(|purchase_key| &purchase_key.service).or(service);
     match (service, job.stage.transcription()) {
+        (Some(service), Some(id)) if id.is_joined() => {
+            context.print_line(&format!("  service  {service}, one result joined from those of the parts"))?;
+        }
         (Some(service), Some(id)) => {
             let number = purchase_number(job);
             context.print_line(&format!("  service  {service}, transcription {id}, purchase {number}"))?;

@@ -37,7 +37,7 @@ async fn forget_purchase_of(handler: &CommandHandler, job: &Job) -> Result<(), C
 fn decide_fresh(job: &Job, pay_again: bool) -> Step {
     if may_be_paid_twice(job) {
         return match (&job.stage, pay_again) {
-            (_, true) => Step::Take(JobEvent::Fresh, RetryCost::PerhapsTwice),
+            (_, true) => Step::Take(JobEvent::Fresh.into(), RetryCost::PerhapsTwice),
             (Stage::Submitting { .. }, false) => Step::Decline(unresolved(job)),
             (Stage::Submitted { .. }, false) => Step::Decline(paid(job)),
             (_, false) => Step::Decline(gone(job.id)),
@@ -48,10 +48,10 @@ fn decide_fresh(job: &Job, pay_again: bool) -> Step {
         // The request is not rendered yet, so an ordinary retry already uses the current settings.
         Stage::Found | Stage::Settled | Stage::Skipped { .. } => compare_retry(job, false),
         Stage::Probed { .. } | Stage::Uploaded { .. } | Stage::Following { .. } => {
-            Step::Take(JobEvent::Fresh, RetryCost::Nothing)
+            Step::Take(JobEvent::Fresh.into(), RetryCost::Nothing)
         }
         Stage::Written { .. } | Stage::Cancelled { .. } | Stage::Failed { .. } => {
-            Step::Take(JobEvent::Fresh, cost(job, pay_again))
+            Step::Take(JobEvent::Fresh.into(), cost(job, pay_again))
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::zone::Zone;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     /// The event is applied to the job.
-    Take(JobEvent, RetryCost),
+    Take(Box<JobEvent>, RetryCost),
     /// The job is processed now instead of when it is due.
     Look,
     /// The command is refused; the message says why.
@@ -72,7 +72,7 @@ pub(crate) async fn decide_and_apply(
         let cost = match decide(&job) {
             Step::Decline(words) => return Err(CommandRefusal::Declined(words)),
             Step::Look => handler.store.wake(job.id, now).await?.is_done().then_some(RetryCost::Nothing),
-            Step::Take(event, cost) => apply(handler, &job, event, now).await?.then_some(cost),
+            Step::Take(event, cost) => apply(handler, &job, *event, now).await?.then_some(cost),
         };
         let Some(cost) = cost else { continue };
         handler.wake_engines();
@@ -101,7 +101,7 @@ fn describe(wanted: &JobSelector) -> String {
 
 pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
     if pay_again && may_be_paid_twice(job) {
-        return Step::Take(JobEvent::PaidAgain, RetryCost::PerhapsTwice);
+        return Step::Take(JobEvent::PaidAgain.into(), RetryCost::PerhapsTwice);
     }
     match &job.stage {
         // The service's list is read once more: it may have the transcription now. This buys nothing.
@@ -110,14 +110,14 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
         Stage::Failed { .. } | Stage::Cancelled { .. } => {
             let cost = if job.stage.retry_buys() { RetryCost::Another } else { RetryCost::Nothing };
-            Step::Take(JobEvent::Revived, cost)
+            Step::Take(JobEvent::Revived.into(), cost)
         }
         // The job starts from the beginning: the subtitle may be gone, or the setting may have changed.
         Stage::Skipped { why } if why.is_for_subtitles() => {
-            Step::Take(JobEvent::Grew { stamp: job.seen }, RetryCost::Nothing)
+            Step::Take(JobEvent::Grew { stamp: job.seen }.into(), RetryCost::Nothing)
         }
         // The kept result is read again: a later release may be able to read all of it. This buys nothing.
-        Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived, RetryCost::Nothing),
+        Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived.into(), RetryCost::Nothing),
         Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
@@ -169,7 +169,7 @@ fn decide_cancel(job: &Job) -> Step {
         stage if stage.is_end() => {
             Step::Decline(format!("job {} has already ended: it is {}", job.id, stage.kind().name()))
         }
-        _ => Step::Take(JobEvent::Cancelled, RetryCost::Nothing),
+        _ => Step::Take(JobEvent::Cancelled.into(), RetryCost::Nothing),
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
         assert!(matches!(compare_retry(&unknown(Some(Timestamp(9))), false), Step::Decline(_)), "it is being asked");
         assert!(matches!(
             compare_retry(&unknown(None), true),
-            Step::Take(JobEvent::PaidAgain, RetryCost::PerhapsTwice)
+            Step::Take(JobEvent::PaidAgain.into(), RetryCost::PerhapsTwice)
         ));
     }
 }

@@ -8,11 +8,12 @@ use crate::control::transport::protocol::{
     CommandRefusal, OutputState, VerifiedJob, VerifiedOutput, VerifyPiece, VerifyQuery,
 };
 use crate::domain::job::{Job, Output};
-use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::names::{Hash, ServiceName, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::join_parts::join_kept;
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::rerender::path_of;
@@ -197,7 +198,8 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
     }
 }
 
-/// Downloads the result from the service again, which costs nothing, and keeps it.
+/// Downloads the result from the service again, which costs nothing, and keeps it. A result that was joined from those
+/// of parts is joined again; the parts that are missing are downloaded.
 ///
 /// # Errors
 /// A message with the reason.
@@ -208,6 +210,28 @@ async fn download_again(
     transcription: &TranscriptionId,
 ) -> Result<(), String> {
     let service = &purchase_key.service;
+    let Some(split) = job.split.as_deref().filter(|_| transcription.is_joined()) else {
+        return download(handler, job, service, transcription).await;
+    };
+    // Each turn downloads one part, or ends.
+    for _ in 0..=split.count() {
+        let (results, split, joined) = ((handler.results)(service), split.clone(), transcription.clone());
+        let (id, now) = (job.id, handler.clock.now());
+        let lost = blocking(move || join_kept(&results, &split, &joined, id, now)).await;
+        let Some(lost) = lost.map_err(|fault| fault.words)? else { return Ok(()) };
+        let part = job.split.iter().flat_map(|split| split.bought()).find(|(range, _)| *range == lost);
+        let Some((_, part)) = part else { break };
+        download(handler, job, service, &part.transcription).await?;
+    }
+    Err("its kept results are missing and cannot be kept: check the state directory".to_owned())
+}
+
+async fn download(
+    handler: &CommandHandler,
+    job: &Job,
+    service: &ServiceName,
+    transcription: &TranscriptionId,
+) -> Result<(), String> {
     let again = format!("scribed buys nothing by itself; `scribed retry --fresh --pay-again {}` buys it again", job.id);
     let client = handler.clients.iter().find(|client| client.identity().service == *service);
     let client = client.ok_or_else(|| {

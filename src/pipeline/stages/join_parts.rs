@@ -4,7 +4,7 @@
 use crate::blocking::blocking;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::domain::split::{PartRange, Split};
 use crate::domain::stage::JobEvent;
 use crate::output::joined_result::{PartResult, join_results};
@@ -28,29 +28,45 @@ pub async fn join_parts(
         return Ok(StageOutcome::Step(JobEvent::NewPurchase));
     };
     let (results, split, joined, id) = (Arc::clone(results), split.clone(), joined.clone(), job.id);
-    let work = move || {
-        let parts = match read_parts(&results, &split, now)? {
-            Ok(parts) => parts,
-            Err(lost) => {
-                tracing::warn!(job = %id, part = ?split.number_of(lost), "the kept result of a part is missing or damaged; scribed fetches it again");
-                return Ok(StageOutcome::Step(JobEvent::PartLost { lost }));
-            }
-        };
-        let raw = join_results(parts, &joined).map_err(|error| {
-            let words = format!(
-                "cannot join the service's answers for the parts of the recording: {error}. scribed keeps the answers in \
-                 the folder `results` of the state directory and buys nothing again. `scribed retry {id}` tries again, \
-                 for example with a later release of scribed"
-            );
-            Fault::new(FaultKind::Asks, words, now)
-        })?;
-        results.save(&joined, &raw).map_err(|error| {
-            let words = format!("cannot save the result in the state directory: {error}; scribed tries again later");
-            Fault::new(FaultKind::Unwritable, words, now)
-        })?;
-        Ok(StageOutcome::Step(JobEvent::Fetched { audio: split.audio() }))
+    blocking(move || match join_kept(&results, &split, &joined, id, now)? {
+        None => Ok(StageOutcome::Step(JobEvent::Fetched { audio: split.audio() })),
+        Some(lost) => {
+            tracing::warn!(job = %id, part = ?split.number_of(lost), "the kept result of a part is missing or damaged; scribed fetches it again");
+            Ok(StageOutcome::Step(JobEvent::PartLost { lost }))
+        }
+    })
+    .await
+}
+
+/// Joins the kept results of all parts, and keeps the joined one. Returns a part whose result is missing or damaged, if
+/// there is one: then nothing is joined. Blocks.
+///
+/// # Errors
+/// As [`join_parts`].
+pub fn join_kept(
+    results: &Results,
+    split: &Split,
+    joined: &TranscriptionId,
+    job: JobId,
+    now: Timestamp,
+) -> Result<Option<PartRange>, Fault> {
+    let parts = match read_parts(results, split, now)? {
+        Ok(parts) => parts,
+        Err(lost) => return Ok(Some(lost)),
     };
-    blocking(work).await
+    let raw = join_results(parts, joined).map_err(|error| {
+        let words = format!(
+            "cannot join the service's answers for the parts of the recording: {error}. scribed keeps the answers in the \
+             folder `results` of the state directory and buys nothing again. `scribed retry {job}` tries again, for \
+             example with a later release of scribed"
+        );
+        Fault::new(FaultKind::Asks, words, now)
+    })?;
+    results.save(joined, &raw).map_err(|error| {
+        let words = format!("cannot save the result in the state directory: {error}; scribed tries again later");
+        Fault::new(FaultKind::Unwritable, words, now)
+    })?;
+    Ok(None)
 }
 
 /// Reads the kept results of the parts, or returns a part whose result is not kept.

@@ -3,7 +3,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;
-mod join_parts;
+pub(crate) mod join_parts;
 mod known_purchase;
 pub(crate) mod outcome;
 pub(crate) mod output_folders;

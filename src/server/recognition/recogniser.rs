@@ -2,7 +2,7 @@
 //! single segments implements [`Recogniser::recognise`] and has the rest for nothing; a recogniser of long chunks, which
 //! finds languages and punctuation itself, implements `recognise_chunk`.
 
-use crate::domain::word_overlap::TimedWord;
+use crate::domain::word_overlap::JoinableWord;
 use crate::media::speech_segments::CutRule;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ pub struct ChunkWord {
     pub begins: bool,
 }
 
-impl TimedWord for ChunkWord {
+impl JoinableWord for ChunkWord {
     fn text(&self) -> &str {
         &self.text
     }

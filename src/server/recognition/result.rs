@@ -3,6 +3,7 @@
 use crate::captions::{Cue, lay_out, srt, vtt};
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
+use crate::domain::review::ReviewCheck;
 use crate::domain::transcript::Transcript;
 use crate::output::requested_layout::requested_layout;
 use crate::server::diarization::speakers::SpeakerHints;
@@ -13,11 +14,13 @@ use crate::server::recognition::recogniser::Term;
 use crate::server::recognition::text_formatting::Grown;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
 use crate::server::recognition::{text_formatting, unsupported};
+use crate::server::redaction::{RedactionPlan, redact};
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
 use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -83,9 +86,13 @@ pub struct WrittenResult {
 }
 
 impl WrittenResult {
-    /// Makes the result of the recognised speech.
-    pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
+    /// Makes the result of the recognised speech. It keeps nothing of the speech that is to be redacted.
+    pub fn from_speech(params: Params, mut speech: RecognisedSpeech, facts: ResultFacts) -> Self {
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
+        let plan = RedactionPlan::of(&params);
+        if plan.is_some() {
+            hide_phrases(&mut speech.doubts);
+        }
         let recognition = written_envelope(&speech);
         let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, .. } = speech;
         if params.diarization == Some(true) && !has_speakers {
@@ -102,6 +109,13 @@ impl WrittenResult {
         };
         if let Err(grown) = respell(&mut transcript, &params) {
             fail("custom_spelling", spelling_error(&grown));
+        }
+        if let Some(plan) = plan {
+            let languages = written_languages(&transcript, is_written);
+            redact(&mut transcript, is_written, &plan);
+            if let Some(words) = plan.shortfall(languages.iter().map(String::as_str)) {
+                fail("pii_redaction", unsupported::not_implemented(words));
+            }
         }
         if params.punctuation_enhanced == Some(true) {
             text_formatting::punctuate(&mut transcript);
@@ -148,6 +162,18 @@ impl WrittenResult {
         let result = ResultOut { metadata, transcription, enrichments, diarization, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
     }
+}
+
+/// Removes the phrases that doubts about repetitions quote.
+fn hide_phrases(doubts: &mut [SpeechDoubt]) {
+    let quoting = doubts.iter_mut().filter(|doubt| doubt.check == ReviewCheck::RepeatedPhrase);
+    quoting.for_each(|doubt| doubt.detail = "the same words many times in a row".to_owned());
+}
+
+/// Returns the languages of a transcript whose recogniser knows several: empty texts for those that it does not say.
+fn written_languages(transcript: &Transcript, is_written: bool) -> BTreeSet<String> {
+    let utterances = transcript.utterances.iter().filter(|_| is_written);
+    utterances.map(|utterance| utterance.language.clone()).collect()
 }
 
 /// Applies the requested spellings. They come before the punctuation, which then applies to them.
@@ -403,5 +429,128 @@ fn vocabulary_error(unknown: &[String], is_written: bool) -> EnvelopeError {
              spelling or in the sounds of the CMU dictionary",
             named.join(", ")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::domain::transcript::{Utterance, Word};
+    use proptest::prelude::*;
+
+    fn utterance(text: &str, start: f64, language: &str) -> Utterance {
+        let word = |(at, text): (usize, &str)| {
+            let start = start + at as f64 * 0.4;
+            Word { text: format!(" {text}"), start, end: start + 0.3, confidence: 0.9 }
+        };
+        let words: Vec<Word> = text.split(' ').enumerate().map(word).collect();
+        let base = Utterance {
+            text: String::new(),
+            start,
+            end: start,
+            confidence: 0.9,
+            channel: 0,
+            speaker: None,
+            language: language.to_owned(),
+            words: Vec::new(),
+        };
+        base.with_words(words)
+    }
+
+    /// Returns the result as it is written, of a request for everything that is made from the text.
+    fn written(utterances: Vec<Utterance>, is_written: bool, doubts: Vec<SpeechDoubt>, redaction: Value) -> String {
+        let request = json!({
+            "pii_redaction": true, "pii_redaction_config": redaction, "sentences": true, "subtitles": true,
+            "subtitles_config": { "formats": ["srt", "vtt"], "style": "compliance" }, "punctuation_enhanced": true,
+            "translation": true, "translation_config": { "target_languages": ["en", "fr"] }, "custom_spelling": true,
+            "custom_spelling_config": { "spelling_dictionary": { "Call": ["call"] } }, "summarization": true,
+        });
+        let transcript = Transcript { languages: vec!["en".to_owned()], utterances };
+        let speech = RecognisedSpeech { transcript, channels: 1, is_written, doubts, ..RecognisedSpeech::default() };
+        let (created, ended) = (Timestamp(0), Timestamp(1_000));
+        let facts =
+            ResultFacts { audio_duration: 9.0, created, ended, without_effect: Vec::new(), shapes: Shapes::Interface };
+        let mut bytes = Vec::new();
+        let result = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts);
+        result.write(&mut bytes, &SystemClock).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_redacted_is_in_no_part_of_the_result() {
+        let said = utterance("call john smith at four one five five five five oh one nine eight", 0.0, "en");
+        let only = json!({ "entity_types": ["NAME", "PHONE_NUMBER"] });
+        let result = written(vec![said.clone()], false, Vec::new(), only.clone());
+        assert!(!result.to_lowercase().contains("john") && !result.contains("four") && !result.contains("eight"));
+        let value: Value = serde_json::from_str(&result).unwrap();
+        let text = "Call [NAME_1] at [PHONE_NUMBER_1].";
+        assert_eq!(value["transcription"]["full_transcript"], text);
+        assert_eq!(value["sentences"]["results"], json!([text]));
+        assert_eq!(value["translation"]["results"][0]["full_transcript"], text);
+        assert!(value["transcription"]["subtitles"][1]["subtitles"].as_str().unwrap().contains("[NAME_1]"));
+        assert_eq!(value.get("pii_redaction"), None, "all of it was looked for");
+        let mask = json!({ "entity_types": ["NAME"], "processed_text_type": "MASK" });
+        let value: Value = serde_json::from_str(&written(vec![said], false, Vec::new(), mask)).unwrap();
+        assert!(value["transcription"]["full_transcript"].as_str().unwrap().starts_with("Call #### ##### at four"));
+    }
+
+    #[test]
+    fn what_is_not_looked_for_is_named() {
+        let envelope = |said, is_written, config: Value| -> Value {
+            let result: Value = serde_json::from_str(&written(vec![said], is_written, Vec::new(), config)).unwrap();
+            result["pii_redaction"].clone()
+        };
+        let english = utterance("hello there", 0.0, "en");
+        let all = envelope(english.clone(), false, Value::Null);
+        assert_eq!((&all["success"], &all["error"]["status_code"]), (&json!(false), &json!(501)));
+        assert!(all["error"]["message"].as_str().unwrap().contains("does not look for CONDITION, "), "{all}");
+        assert_eq!(envelope(english, true, json!({ "entity_types": ["PCI"] })), Value::Null);
+        let german = envelope(utterance("Guten Tag", 0.0, "de"), true, json!({ "entity_types": ["PCI"] }));
+        assert!(german["error"]["message"].as_str().unwrap().starts_with("in `de` it finds only"), "{german}");
+    }
+
+    #[test]
+    fn a_doubt_quotes_no_phrase_of_redacted_speech() {
+        let doubt = |check| SpeechDoubt {
+            start: 0.0,
+            end: 4.0,
+            channel: 0,
+            check,
+            detail: "\"john smith\" 9 times".to_owned(),
+        };
+        let said = utterance("John Smith", 0.0, "en");
+        let only = json!({ "entity_types": ["NAME"] });
+        let result = written(vec![said], true, vec![doubt(ReviewCheck::RepeatedPhrase)], only);
+        assert!(result.contains("DoubtfulSpeech") && !result.to_lowercase().contains("john"), "{result}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A value that stands alone is in no text of the result, written or spoken, whatever stands around it.
+        #[test]
+        fn a_value_is_nowhere_in_the_result(
+            before in prop::collection::vec("[b-z]{4,9}", 0..5),
+            after in prop::collection::vec("[b-z]{4,9}", 0..5),
+            digits in "[2-9][0-9]{2}[2-9][0-9]{6}",
+            mailbox in "[b-z]{6,9}q",
+            is_written in any::<bool>(),
+            is_mask in any::<bool>(),
+        ) {
+            const WORDS: [&str; 10] =
+                ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+            let read: Vec<&str> = digits.bytes().map(|digit| WORDS[usize::from(digit - b'0')]).collect();
+            let (phone, mail) = match is_written {
+                true => (digits.clone(), format!("{mailbox}@example.com")),
+                false => (read.join(" "), format!("{mailbox} at example dot com")),
+            };
+            let said = format!("{} {phone} {} {mail} {}", before.join(" "), after.join(" "), before.join(" "));
+            let said: Vec<&str> = said.split_whitespace().collect();
+            let kinds = ["PHONE_NUMBER", "EMAIL_ADDRESS", "NUMERICAL_PII", "ROUTING_NUMBER", "SSN"];
+            let config = json!({ "entity_types": kinds, "processed_text_type": if is_mask { "MASK" } else { "MARKER" } });
+            let result = written(vec![utterance(&said.join(" "), 0.0, "en")], is_written, Vec::new(), config);
+            prop_assert!(!result.contains(&phone) && !result.contains(&mailbox), "{}", result);
+        }
     }
 }

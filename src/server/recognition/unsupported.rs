@@ -5,6 +5,7 @@
 
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
 use crate::server::recognition::recogniser::knows_language;
+use crate::server::redaction::RedactionPlan;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -24,8 +25,9 @@ pub enum Ability {
     NoEffect(&'static str),
     /// The transcription ends without it.
     LeftOut,
-    /// The request is refused, because the rest alone would do harm.
-    Refused,
+    /// It is a redaction: supported for the entity types that rules find. A request for others alone is refused, because
+    /// the rest would do harm.
+    OnlyFound,
     /// It configures this toggle, and does nothing if the toggle is off.
     With(&'static str),
 }
@@ -40,7 +42,7 @@ const ONE_DIARIZATION: Ability = Ability::NoEffect("speakers are told apart in t
 
 /// What the service does with each parameter of a create, in the order of the interface's table.
 pub const PARAMETERS: [(&str, Ability); 79] = {
-    use Ability::{Done, InPart, LeftOut, NoEffect, OnlySpoken, Refused, With};
+    use Ability::{Done, InPart, LeftOut, NoEffect, OnlyFound, OnlySpoken, With};
     [
         ("audio_url", Done),
         ("model", InPart("no recogniser is configured under this name: the default one is used")),
@@ -95,7 +97,7 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("audio_to_llm_config", With("audio_to_llm")),
         ("audio_to_llm_config.prompts", With("audio_to_llm")),
         ("audio_to_llm_config.model", With("audio_to_llm")),
-        ("pii_redaction", Refused),
+        ("pii_redaction", OnlyFound),
         ("pii_redaction_config", With("pii_redaction")),
         ("pii_redaction_config.entity_types", With("pii_redaction")),
         ("pii_redaction_config.processed_text_type", With("pii_redaction")),
@@ -132,10 +134,9 @@ impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
-            Self::InPart(_) | Self::OnlySpoken => f.write_str("in part"),
+            Self::InPart(_) | Self::OnlyFound | Self::OnlySpoken => f.write_str("in part"),
             Self::NoEffect(_) => f.write_str("no effect"),
             Self::LeftOut => f.write_str("left out"),
-            Self::Refused => f.write_str("refused"),
             Self::With(toggle) => write!(f, "as `{toggle}`"),
         }
     }
@@ -236,13 +237,18 @@ impl UnsupportedParts {
                         request.target_languages().into_iter().filter(|target| !is_own_language(target, &spoken));
                     missing.extend(targets.map(|target| part(Some(target))));
                 }
-                Ability::Done | Ability::Refused | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
+                Ability::OnlyFound => {
+                    let languages: Vec<&str> = if let [only] = spoken[..] { vec![only] } else { Vec::new() };
+                    let words = RedactionPlan::of(request).and_then(|plan| plan.shortfall(languages));
+                    missing.extend(words.map(|words| MissingPart { enrichment, language: None, words: Some(words) }));
+                }
+                Ability::Done | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
             }
         }
         let unknown = unknown_languages(request, languages);
         let requested = |words: String| format!("{words} (requested: {})", unknown.join(", "));
         let other_language = (!unknown.is_empty()).then(|| requested(only_known(languages)));
-        let refused = other_language.into_iter().chain(harmful(request)).collect();
+        let refused = other_language.into_iter().chain(RedactionPlan::refusal(request)).collect();
         Self { refused, missing, without_effect: without_effect(request, recogniser) }
     }
 }
@@ -322,10 +328,10 @@ pub fn is_own_language<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
 }
 
 /// Returns the reasons to refuse a create that the interface allows, where doing the rest would mislead: another
-/// language would be recognised as English nonsense, and text that should be redacted would be shown.
+/// language would be recognised as English nonsense, and text that should be redacted would be shown whole.
 pub fn refusal_reasons(request: &Params, languages: &[&str]) -> Vec<String> {
     let is_other = !unknown_languages(request, languages).is_empty();
-    is_other.then(|| only_known(languages)).into_iter().chain(harmful(request)).collect()
+    is_other.then(|| only_known(languages)).into_iter().chain(RedactionPlan::refusal(request)).collect()
 }
 
 /// Returns the requested languages that the recogniser does not know.
@@ -337,21 +343,14 @@ fn only_known(languages: &[&str]) -> String {
     format!("language_config.languages must only contain the following values: {}", languages.join(", "))
 }
 
-fn harmful(request: &Params) -> impl Iterator<Item = String> {
-    let refused = request.requested().filter(|one| ability(*one) == Ability::Refused);
-    refused.map(|one| match one {
-        Enrichment::PiiRedaction => "pii_redaction must be false: this service cannot redact yet".to_owned(),
-        other => format!("{} must be false: this service does not do it yet", other.name()),
-    })
-}
-
 /// Returns the error of an enrichment that is not supported.
 pub fn unsupported_error(name: &str) -> EnvelopeError {
-    EnvelopeError {
-        status_code: 501,
-        exception: "NotImplemented".to_owned(),
-        message: format!("this build of the service does not do {name} yet"),
-    }
+    not_implemented(format!("this build of the service does not do {name} yet"))
+}
+
+/// Returns the error of what is not implemented.
+pub fn not_implemented(message: String) -> EnvelopeError {
+    EnvelopeError { status_code: 501, exception: "NotImplemented".to_owned(), message }
 }
 
 fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelope<T>>> {
@@ -441,6 +440,9 @@ mod tests {
             let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
+            let unredacted = RedactionPlan::of(&request).and_then(|plan| plan.shortfall([])).unwrap();
+            let unredacted: Envelope<Value> = Envelope::failed(not_implemented(unredacted));
+            result["pii_redaction"] = json!(unredacted);
             result["diarization"] = json!({ "success": true, "is_empty": false, "error": null, "results": [] });
             let french = json!({ "error": unsupported_error(&translation_part("fr")), "languages": ["fr"], "full_transcript": "" });
             let english = json!({ "error": null, "languages": ["en"], "full_transcript": "hello" });
@@ -454,8 +456,9 @@ mod tests {
                 parts.iter().filter_map(crate::domain::missing_enrichment::RequestedPart::as_missing).collect();
             assert_eq!(missing, foreseen.missing);
         }
-        assert!(join_names(&foreseen.missing).ends_with("summarization, translation fr"));
-        assert_eq!(foreseen.refused, ["pii_redaction must be false: this service cannot redact yet"]);
+        let names = join_names(&foreseen.missing);
+        assert!(names.ends_with("summarization, translation fr") && names.contains(", pii_redaction, "), "{names}");
+        assert!(foreseen.refused.is_empty());
     }
 
     /// The table names every parameter of the interface, in its order.

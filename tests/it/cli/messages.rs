@@ -59,11 +59,16 @@ fn room(root: &Path, path: &Path) -> String {
     below.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned()
 }
 
+/// Whether a file has words that people say, which are looked for: no messages.
+fn is_vocabulary(path: &Path) -> bool {
+    path.to_string_lossy().contains("/server/redaction/") && !path.ends_with("plan.rs")
+}
+
 #[test]
 fn all_messages_in_one_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rooms: BTreeMap<String, BTreeMap<Kind, BTreeSet<String>>> = BTreeMap::new();
-    for path in files(root, "src", "rs") {
+    for path in files(root, "src", "rs").into_iter().filter(|path| !is_vocabulary(path)) {
         for literal in of_source(&path).into_iter().filter(|literal| is_message(&literal.text)) {
             if let Some(kind) = Kind::of(&literal) {
                 let text = literal.text.trim().to_owned();

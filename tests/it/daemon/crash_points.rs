@@ -293,7 +293,7 @@ fn scenes_of(point: Point) -> &'static [usize] {
 /// Whether a job comes by this stage for each part of its recording.
 fn is_of_a_part(kind: StageKind) -> bool {
     use StageKind as K;
-    matches!(kind, K::Probed | K::Uploaded | K::Submitting | K::Submitted | K::Fetched)
+    matches!(kind, K::Probed | K::Uploaded | K::Submitted | K::Fetched)
 }
 
 /// At which passages it is killed: more than the first where the later ones find something else.

@@ -1,7 +1,7 @@
 //! Recordings that are longer or larger than the service accepts: sent in parts, each bought once, and joined to one
 //! transcript.
 
-use crate::support::bed::{Bed, QUICK, Running, ffmpeg, files, speech_piece};
+use crate::support::bed::{Bed, QUICK, Running, ffmpeg, files, speech_piece, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use serde_json::{Value, json};
@@ -99,11 +99,11 @@ fn a_recording_that_is_too_long_is_sent_in_parts_and_is_one_job_with_one_transcr
     assert!(shown.stdout.contains("  part     2 of 3, from "), "{}", shown.stdout);
     // The bill is the sum of the three.
     let cost = scene.bed.run(["cost", "--json"]).last_object();
-    assert_eq!(cost["billed_seconds"], 4.5, "{cost}");
+    assert_eq!(cost["spent_seconds"], 4.5, "{cost}");
     assert_eq!(files(&scene.bed.path("state/spool")), Vec::<PathBuf>::new());
     // Nothing is bought again, whatever is rendered.
     fs::remove_file(scene.bed.path("inbox/long.en.srt")).unwrap();
-    assert_eq!(scene.bed.run(["render", "--restore", "--yes"]).code, 0);
+    assert_eq!(scene.bed.run(["render", "--restore"]).code, 0);
     assert_eq!(fs::read_to_string(scene.bed.path("inbox/long.en.srt")).unwrap(), srt);
     assert_eq!(scene.accepted(), each_once(&NAMES));
 }
@@ -150,9 +150,12 @@ fn what_one_recording_taught_holds_for_the_others() {
         _ => length_unknown(request),
     };
     let scene = Scene::new("", takes_short_ones);
-    scene.bed.configure(&Config::of(&scene.stub).limits(1, 1).inbox(""));
+    let daemon = scene.bed.daemon();
+    let is_written = |name: &str| scene.bed.path("inbox").join(name).exists();
+    wait_until("the first recording is written", || is_written("long.en.txt"));
     scene.record("other.wav", "26");
-    scene.bed.once(0);
+    wait_until("the second recording is written", || is_written("other.en.txt"));
+    daemon.kill();
     assert_eq!((refused.load(Ordering::Relaxed), scene.accepted().len()), (1, 6), "{:?}", scene.accepted());
 }
 
@@ -211,7 +214,7 @@ fn a_copy_of_a_long_recording_gets_the_joined_result() {
     let texts = ["long.en.txt", "other.en.txt"].map(|name| fs::read(scene.bed.path("inbox").join(name)).unwrap());
     assert_eq!(texts[0], texts[1]);
     let cost = scene.bed.run(["cost", "--json"]).last_object();
-    assert_eq!(cost["billed_seconds"], 4.5, "{cost}");
+    assert_eq!(cost["spent_seconds"], 4.5, "{cost}");
 }
 
 #[test]
@@ -245,8 +248,8 @@ fn without_ffmpeg_no_part_is_sent_and_the_job_says_why() {
 fn the_embedded_service_recognises_the_parts_as_it_recognises_the_whole() {
     let text_of = |limits: &str| {
         let bed = Bed::new(&format!("{limits}\n{QUICK}"));
-        for (number, name) in ["one.wav", "two.wav", "three.wav"].iter().enumerate() {
-            fs::write(bed.path(name), speech_piece(number % 2)).unwrap();
+        for name in ["one.wav", "two.wav", "three.wav"] {
+            fs::write(bed.path(name), speech_piece(0)).unwrap();
         }
         let inputs = ["one.wav", "two.wav", "three.wav"].map(|name| bed.path(name).to_str().unwrap().to_owned());
         let silence = "[0]apad=pad_dur=5[a];[1]apad=pad_dur=5[b];[a][b][2]concat=n=3:v=0:a=1";

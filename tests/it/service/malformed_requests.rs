@@ -213,7 +213,8 @@ async fn creates_with_wrong_parameters() {
     assert_eq!(refused(json!({ "custom_metadata": "text" })).await.len(), 1);
     assert_eq!(refused(json!({ "custom_metadata": ["a"] })).await.len(), 1);
     assert_eq!(refused(json!({ "custom_metadata": { "a": "x".repeat(2000) } })).await.len(), 1);
-    assert!(refused(json!({ "pii_redaction": true })).await[0].starts_with("pii_redaction must be false"));
+    let undone = json!({ "pii_redaction": true, "pii_redaction_config": { "entity_types": ["EVENT"] } });
+    assert!(refused(undone).await[0].starts_with("pii_redaction_config.entity_types must name"));
     let (status, _) =
         service.create(&json!({ "audio_url": audio_url, "custom_metadata": { "a": "x".repeat(1990) } })).await;
     assert_eq!(status, StatusCode::CREATED);

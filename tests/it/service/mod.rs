@@ -19,6 +19,7 @@ mod openapi;
 mod public_url;
 mod quarantine;
 mod recogniser;
+mod redaction;
 mod request_parameters;
 mod status_page;
 pub mod transcription_log;
