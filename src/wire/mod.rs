@@ -33,7 +33,7 @@ pub(crate) mod tolerant;
 pub(crate) mod transcript_reader;
 pub(crate) mod upload;
 mod utterance_parts;
-pub mod utterance_times;
+pub(crate) mod utterance_times;
 pub(crate) mod v1;
 pub(crate) mod v1_params;
 mod v1_result;

@@ -232,7 +232,7 @@ mod tests {
         assert!(matches!(compare_retry(&unknown(Some(Timestamp(9))), false), Step::Decline(_)), "it is being asked");
         assert!(matches!(
             compare_retry(&unknown(None), true),
-            Step::Take(JobEvent::PaidAgain.into(), RetryCost::PerhapsTwice)
+            Step::Take(event, RetryCost::PerhapsTwice) if matches!(*event, JobEvent::PaidAgain)
         ));
     }
 }

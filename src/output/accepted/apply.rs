@@ -245,7 +245,7 @@ mod tests {
     fn a_result_that_names_no_language_is_in_the_one_that_is_known() {
         let heard = Transcript { languages: vec!["en".to_owned()], utterances: Vec::new() };
         let languages = |transcription: &str| {
-            let text = format!(r#"{{"result":{{"transcription":{transcription}}}}}"#);
+            let text = format!(r#"{{"status":"done","result":{{"transcription":{transcription}}}}}"#);
             said(&apply(b"{}", &heard, Format::Json, &text).unwrap().raw).languages
         };
         for silent in [r#"{"full_transcript":"a"}"#, r#"{"languages":null}"#, r#"{"languages":[]}"#] {

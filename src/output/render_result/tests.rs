@@ -207,9 +207,9 @@ fn every_shape_of_an_enrichment_is_read() {
     assert_eq!(sentences(json!({ "success": true, "results": ["One.", "Two."] })).0, "One.\nTwo.\n");
     let mut within: Value = serde_json::from_str(SAMPLES[0]).unwrap();
     within["result"]["transcription"]["sentences"] =
-        json!([{ "success": true, "results": [{ "sentence": "In.", "start": 61 }] }]);
+        json!([{ "success": true, "results": [{ "sentence": "In.", "start": 11 }] }]);
     let result = rendered(&within, &[Format::Sentences]);
-    assert_eq!(result.outputs[0].bytes, b"[00:01:01] In.\n");
+    assert_eq!(result.outputs[0].bytes, b"[00:00:11] In.\n");
 
     let summary = |value: Value| of("summarization", json!({ "success": true, "results": value }), Format::Summary);
     assert_eq!(summary(json!(["* a", "* b"])).0, "* a\n* b\n");

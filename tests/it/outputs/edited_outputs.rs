@@ -109,7 +109,10 @@ fn an_edited_output_is_told_with_what_can_be_done_and_what_is_no_file_as_such() 
     }
     fs::create_dir(bed.path("inbox/talk.en.srt")).unwrap();
     symlink(bed.path("nowhere"), bed.path("inbox/talk.en.vtt")).unwrap();
-    let line = |text: &str, name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    let line = |text: &str, name: &str| {
+        let path = format!("inbox/{name}");
+        text.lines().find(|line| line.contains(&path)).unwrap_or_default().to_owned()
+    };
 
     let listed = bed.run(["jobs", "--edited"]).stdout;
     assert!(line(&listed, "talk.en.md").contains("edited: "), "{listed}");

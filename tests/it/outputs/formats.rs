@@ -39,6 +39,7 @@ pub(super) fn enriched(record: &mut Value) {
     let envelope = |results: Value| json!({ "success": true, "is_empty": false, "error": null, "results": results });
     let error = json!({ "status_code": 500, "exception": "Failure", "message": "no such model" });
     let result = &mut record["result"];
+    result["metadata"]["audio_duration"] = json!(5.0);
     result["transcription"]["languages"] = json!(["en"]);
     result["transcription"]["utterances"] = json!([
         utterance("Hello <b>there</b> & \u{202e}{\\b1} --> you.", 0, 0.5),
