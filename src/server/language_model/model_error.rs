@@ -29,7 +29,7 @@ impl ModelError {
     /// Returns the error as an envelope has it.
     pub fn envelope_error(&self) -> EnvelopeError {
         let (status_code, exception, message) = match self {
-            Self::Away(why) => (503, "LanguageModelUnavailable", format!("the language model did not answer: {why}")),
+            Self::Away(why) => (503, "LanguageModelUnavailable", format!("the language model is not available: {why}")),
             Self::Refused(why) => {
                 (502, "LanguageModelRefused", format!("the language model refused the request: {why}"))
             }

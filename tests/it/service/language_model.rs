@@ -357,9 +357,12 @@ async fn a_model_that_hangs_is_left_when_its_time_is_over_or_its_transcription_i
     assert_eq!((deleted, service.get(&path).await.0), (StatusCode::ACCEPTED, StatusCode::NOT_FOUND));
 }
 
+/// Which bodies a server refuses, and its status and message.
+type Refusal = (fn(&Value) -> bool, u16, &'static str);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_that_is_refused_is_not_asked_for_again() {
-    let refusals: [(fn(&Value) -> bool, u16, &str); 4] = [
+    let refusals: [Refusal; 4] = [
         (|body| body["response_format"]["type"] == "json_schema", 400, "This response_format type is unavailable now"),
         (
             |body| body["response_format"]["type"] == "json_schema",
