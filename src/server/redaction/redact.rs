@@ -17,7 +17,7 @@ pub fn redact(transcript: &mut Transcript, is_written: bool, plan: &RedactionPla
     let without_words: Vec<bool> = utterances.iter_mut().map(give_words).collect();
     let found = find(utterances, is_written, &plan.sought);
     let mut patches = numbered(patches(&found));
-    patches.sort_by_key(|patch| patch.place());
+    patches.sort_by_key(Patch::place);
     let mut rest = &patches[..];
     for (number, utterance) in utterances.iter_mut().enumerate() {
         let end = rest.partition_point(|patch| patch.utterance <= number);

@@ -145,10 +145,10 @@ fn spoken_number(text: &VoiceText, at: usize) -> Option<Spoken> {
     }
     let is_lone_factor = word == "hundred" || factor(word).is_some();
     let (number, mut end) = below_hundred(text, at).or_else(|| is_lone_factor.then_some((1, at)))?;
-    if let (20.., Some(unit)) = (number, position(&ORDINAL_UNITS[..10], text.plain(end))) {
-        if number % 10 == 0 {
-            return Some((ElementKind::Ordinal, (number + unit).to_string(), end + 1));
-        }
+    if let (20.., Some(unit)) = (number, position(&ORDINAL_UNITS[..10], text.plain(end)))
+        && number.is_multiple_of(10)
+    {
+        return Some((ElementKind::Ordinal, (number + unit).to_string(), end + 1));
     }
     let mut number = number;
     if text.plain(end) == "hundred" {

@@ -185,7 +185,7 @@ fn with_year(text: &VoiceText, numbers: &Numbers<'_>, end: usize) -> usize {
     let two_digits = || {
         let (number, after) = numbers.at(at)?;
         // "july fourth seventy six"
-        (number >= 30 && number < 100).then_some(after)
+        (30..100).contains(&number).then_some(after)
     };
     numbers.year(at).map(|(end, _)| end).or_else(two_digits).unwrap_or(end)
 }
@@ -361,7 +361,7 @@ const UNITS: &str = "second seconds minute minutes hour hours day days week week
 
 fn duration_at(text: &VoiceText, numbers: &Numbers<'_>, at: usize) -> Option<Range<usize>> {
     let is_unit = |token: usize| is_one_of(UNITS, text.plain(token));
-    let (_, end) = numbers.at(at).filter(|_| !numbers.0.get(&at).is_some_and(|one| !one.is_digits()))?;
+    let (_, end) = numbers.at(at).filter(|_| numbers.0.get(&at).is_none_or(|one| one.is_digits()))?;
     let unit = end + usize::from(text.plain(end) == "and") * 3 * usize::from(text.has_at(end, "and a half").is_some());
     (is_unit(unit) && !matches!(text.plain(unit + 1), "old" | "ago")).then_some(at..unit + 1)
 }

@@ -133,10 +133,10 @@ fn known_form(chars: &str) -> Option<EntityType> {
 
 /// Whether an issuer has numbers like this (ISO/IEC 7812), with a correct check digit.
 fn is_card(digits: &str) -> bool {
-    let has_issuer = match (digits.as_bytes()[0], digits.len()) {
-        (b'4', 13 | 16 | 19) | (b'5' | b'2', 16) | (b'3', 14..=19) | (b'6', 13..=19) => true,
-        _ => false,
-    };
+    let has_issuer = matches!(
+        (digits.as_bytes()[0], digits.len()),
+        (b'4', 13 | 16 | 19) | (b'5' | b'2', 16) | (b'3', 14..=19) | (b'6', 13..=19)
+    );
     has_issuer && luhn(digits)
 }
 
@@ -145,7 +145,7 @@ fn luhn(digits: &str) -> bool {
     let doubled = |digit: u32| if digit > 4 { 2 * digit - 9 } else { 2 * digit };
     let values = digits.bytes().rev().map(|byte| u32::from(byte.wrapping_sub(b'0')));
     let sum: u32 = values.enumerate().map(|(at, digit)| if at % 2 == 1 { doubled(digit) } else { digit }).sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Whether this is a routing number of an American bank: the prefix of a district, and a correct check digit.
@@ -154,7 +154,7 @@ fn is_routing(digits: &str) -> bool {
     let [a, b, c, d, e, f, g, h, i] = values[..] else { return false };
     let district = 10 * a + b;
     let is_known = matches!(district, 1..=12 | 21..=32 | 61..=72 | 80);
-    is_known && (3 * (a + d + g) + 7 * (b + e + h) + (c + f + i)) % 10 == 0
+    is_known && (3 * (a + d + g) + 7 * (b + e + h) + (c + f + i)).is_multiple_of(10)
 }
 
 /// Returns what a number is: by its checksum, by the words near it, or by its form.
@@ -206,7 +206,7 @@ fn part_by_part(text: &VoiceText, run: &[SpeechElement], cues: &Cues<'_>, found:
 fn trimmed(run: &[SpeechElement]) -> &[SpeechElement] {
     let is_word = |one: &SpeechElement| one.kind == ElementKind::Letters && matches!(one.chars.as_str(), "A" | "I");
     let (mut start, mut end) = (0, run.len());
-    let is_alone = |at: usize| run.get(at).is_none_or(|one| one.is_digits());
+    let is_alone = |at: usize| run.get(at).is_none_or(SpeechElement::is_digits);
     while start < end
         && is_word(&run[start])
         && is_alone(start + 1)

@@ -186,10 +186,9 @@ fn addresses(
         if let Some(end) = street(text, start, false).filter(|end| *end > start + 1) {
             push(text, EntityType::LocationAddressStreet, start..end, found);
         }
-        if let Some(end) = text.has_at(at, "po box").or_else(|| text.has_at(at, "p o box")) {
-            if let Some(element) = starting(elements, end) {
-                push(text, EntityType::LocationAddress, at..element.tokens.end, found);
-            }
+        let post_box = text.has_at(at, "po box").or_else(|| text.has_at(at, "p o box"));
+        if let Some(element) = post_box.and_then(|end| starting(elements, end)) {
+            push(text, EntityType::LocationAddress, at..element.tokens.end, found);
         }
     }
 }
@@ -225,7 +224,7 @@ fn street(text: &VoiceText, start: usize, has_number: bool) -> Option<usize> {
     };
     let ordinals =
         |word: &str| word.ends_with("th") || word.ends_with("rd") || word.ends_with("nd") || word.ends_with("st");
-    for at in start..start + LONGEST_NAME + 1 {
+    for at in start..=start + LONGEST_NAME {
         let word = text.plain(at);
         let is_street = is_one_of(STREETS, word) || (has_number && is_one_of(MORE_STREETS, word));
         let has_case = !text.is_cased || text.tokens.get(at).is_some_and(|token| token.is_capital);
