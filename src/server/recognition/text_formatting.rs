@@ -136,8 +136,9 @@ pub fn punctuate(transcript: &mut Transcript) {
     }
 }
 
+/// Whether a word has punctuation already; a marker or a mask of redacted text is none.
 fn is_marked(text: &str) -> bool {
-    text.ends_with(|c: char| !c.is_alphanumeric())
+    text.ends_with(|c: char| !c.is_alphanumeric() && !matches!(c, ']' | '#'))
 }
 
 fn commas(words: &mut [Word]) {

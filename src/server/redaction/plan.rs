@@ -63,8 +63,7 @@ impl RedactionPlan {
                 "in {others} it finds only what is written in digits or with signs: its words are English"
             ));
         }
-        (!lacks.is_empty())
-            .then(|| format!("{}; what is not found is not redacted: check the text yourself", lacks.join("; ")))
+        (!lacks.is_empty()).then(|| format!("{}; check the text yourself", lacks.join("; ")))
     }
 }
 
@@ -95,7 +94,7 @@ mod tests {
             assert_eq!(plan.sought.len() + plan.not_sought.len(), EntityType::ALL.len());
             assert!(plan.shortfall(["en"]).unwrap().contains("ORGANIZATION, ORGANIZATION_MEDICAL_FACILITY, PHYSICAL"));
         }
-        let one = params(json!({ "entity_types": "NAME", "processed_text_type": "MASK" }));
+        let one = params(json!({ "entity_types": ["NAME"], "processed_text_type": "MASK" }));
         let plan = RedactionPlan::of(&one).unwrap();
         assert_eq!(plan.sought, BTreeSet::from([EntityType::Name]));
         assert_eq!((plan.mark, plan.shortfall(["en"])), (RedactionMark::Mask, None));
