@@ -6,8 +6,8 @@ use super::load::diagnostics::Problems;
 use super::load::keys::{ConfigKey, FILE, Holds};
 use super::load::read::{load, parse};
 use super::model::{
-    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceTerms, StructuredOutput,
-    UploadMode,
+    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceLimits, ServiceTerms,
+    StructuredOutput, UploadMode,
 };
 use super::sections::schedule::Schedule;
 use super::starter::starter;
@@ -21,6 +21,7 @@ use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::review::ReviewCheck;
 use crate::domain::scan_slots::MissedSlots;
+use crate::domain::split::RecordingLimits;
 use crate::domain::zone::Zone;
 use crate::review::{ReviewRules, Thresholds};
 use crate::wire::enrichment::Shapes;
@@ -217,7 +218,9 @@ fn the_examples_defaults_are_the_defaults() {
     assert_eq!(format!("{said:#?}"), format!("{silent:#?}"));
     assert_eq!(said.retry, RetryPolicy::default());
     let ServiceConfig::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
-    assert_eq!(hosted.terms, ServiceTerms::HOSTED);
+    // What a service accepts of one recording has no default.
+    let limits = ServiceLimits { recording: RecordingLimits::default(), ..hosted.terms.limits };
+    assert_eq!(ServiceTerms { limits, ..hosted.terms }, ServiceTerms::HOSTED);
     assert_eq!((said.serve.recogniser.as_str(), said.serve.upload_limit), ("pocketsphinx", 1_000_000_000));
 }
 

@@ -521,7 +521,7 @@ mod tests {
     fn with_a_language_model_only_what_it_does_not_do_is_foreseen() {
         let with = |language_model| UnsupportedParts::check(&all(), ServiceTraits { language_model, ..BUILT_IN });
         let used = with(LanguageModelUse::Used);
-        assert_eq!(join_names(&used.missing), "structured_data_extraction", "no classes are named");
+        assert_eq!(join_names(&used.missing), "pii_redaction, structured_data_extraction", "no classes are named");
         let ineffective: Vec<&str> = used.without_effect.iter().map(|one| one.parameter).collect();
         assert_eq!(ineffective, ["name_consistency", "speaker_reidentification"]);
         let alone = Params::parse_lenient(&json!({ "speaker_reidentification": true }));
@@ -531,7 +531,8 @@ mod tests {
         let (absent, not_local) = (with(LanguageModelUse::Absent), with(LanguageModelUse::NotLocal));
         assert_eq!(join_names(&not_local.missing), join_names(&absent.missing));
         let is_local = |part: &&MissingPart| part.words.as_deref() == Some(NOT_LOCAL);
-        assert!(not_local.missing.iter().all(|part| is_local(&part)));
+        let of_model = |part: &&MissingPart| part.enrichment != Enrichment::PiiRedaction;
+        assert!(not_local.missing.iter().filter(of_model).all(|part| is_local(&part)));
         assert!(absent.missing.iter().all(|part| !is_local(&part)));
         let translated = json!({ "translation": true, "audio_to_llm": true, "translation_config": {
             "target_languages": ["fr"], "model": "enhanced", "lipsync": true, "context": "a talk", "informal": true,
