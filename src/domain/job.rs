@@ -12,7 +12,7 @@ use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::review::{Review, ReviewWarning};
 use crate::domain::sent_audio::SentAudio;
-use crate::domain::split::{BoughtPart, Split};
+use crate::domain::split::{BoughtPart, Split, TooLong};
 use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
@@ -176,10 +176,9 @@ pub struct Job {
     /// The parts in which the recording is sent; `None` if it is sent whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Box<Split>>,
-    /// How often the service refused the recording, or a part of it, as too long or too large: each time, the longest part
-    /// that is sent is halved.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub halvings: u32,
+    /// That the service refused the recording, or a part of it, as too long or too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<Box<TooLong>>,
     /// When a person gave the job priority over all others. The store keeps it, as it keeps the charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bumped: Option<Timestamp>,
@@ -252,7 +251,7 @@ impl Job {
             vouched: None,
             sent: None,
             split: None,
-            halvings: 0,
+            too_long: None,
             bumped: None,
             row: None,
             language: None,
@@ -282,7 +281,7 @@ impl Job {
                 self.seen = *stamp;
                 self.vouched = None;
                 self.sent = None;
-                (self.split, self.halvings) = (None, 0);
+                (self.split, self.too_long) = (None, None);
                 self.attempts = 0;
                 if let Some(request_record) = &mut self.request_record {
                     request_record.described = None;
@@ -294,9 +293,9 @@ impl Job {
                 }
             }
             JobEvent::Split { split } => self.split = Some(split.clone()),
-            JobEvent::TooLong => {
+            JobEvent::TooLong { words } => {
                 (self.split, self.sent, self.attempts) = (None, None, 0);
-                self.halvings += 1;
+                self.too_long = Some(Box::new(TooLong { halvings: self.halvings() + 1, words: words.clone() }));
                 self.purchase_number += u32::from(self.stage.transcription().is_some());
             }
             JobEvent::NextPart | JobEvent::PartsFetched { .. } => self.keep_part(),
@@ -312,7 +311,7 @@ impl Job {
             }
             JobEvent::Fresh => {
                 (self.made_from, self.request_record, self.sent, self.attempts) = (None, None, None, 0);
-                (self.split, self.halvings) = (None, 0);
+                (self.split, self.too_long) = (None, None);
                 self.purchase_number += 1;
                 self.vouched = Some(self.seen); // a person has decided about this file
             }
@@ -358,7 +357,7 @@ impl Job {
                 // A person has requested the file as it is, so it is not held as unfinished.
                 self.vouched = Some(self.seen);
                 (self.sent, self.made_from, self.request_record, self.attempts) = (None, None, None, 0);
-                (self.split, self.halvings) = (None, 0);
+                (self.split, self.too_long) = (None, None);
             }
             JobEvent::Fetched { .. } => self.attempts = 0,
             JobEvent::Written { outputs, earlier, rendered_as, language, missing, parts, unread, review } => {
@@ -395,7 +394,7 @@ impl Job {
                 self.keep_place();
                 (self.request_record, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
                 (self.pending_outputs, self.attempts) = (Vec::new(), 0);
-                (self.split, self.halvings) = (None, 0);
+                (self.split, self.too_long) = (None, None);
             }
             _ => {}
         }
@@ -407,6 +406,11 @@ impl Job {
         };
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// Returns how often the longest part that is sent was halved.
+    pub fn halvings(&self) -> u32 {
+        self.too_long.as_ref().map_or(0, |refused| refused.halvings)
     }
 
     /// Returns what comes after the result of a part was fetched; `None` if the job is not at a part.
@@ -631,11 +635,6 @@ impl Job {
         self.fault = fault;
         self
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Whether a written job has the same result after the event: only its outputs or its text change.

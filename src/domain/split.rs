@@ -133,6 +133,15 @@ impl Split {
     }
 }
 
+/// A recording that the service refused as too long or too large.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooLong {
+    /// How often it was refused: each time, the longest part that is sent is halved.
+    pub halvings: u32,
+    /// What the service said last.
+    pub words: String,
+}
+
 /// What a service accepts of one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordingLimits {
@@ -163,7 +172,7 @@ impl RecordingLimits {
     pub fn may_be_exceeded(self, job: &Job) -> bool {
         let bytes = job.seen.size;
         let is_long = self.configured_ms().is_some_and(|longest| may_last(bytes, longest));
-        job.split.is_some() || job.halvings > 0 || is_long || self.size.is_some_and(|size| bytes > size)
+        job.split.is_some() || job.too_long.is_some() || is_long || self.size.is_some_and(|size| bytes > size)
     }
 }
 

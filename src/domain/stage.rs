@@ -285,7 +285,10 @@ pub enum JobEvent {
         split: Box<Split>,
     },
     /// The service refused the recording, or a part of it, as too long or too large: shorter parts are sent (back).
-    TooLong,
+    TooLong {
+        /// What the service said.
+        words: String,
+    },
     /// The result of a part is kept, and the next part is bought (back).
     NextPart,
     /// The results of all parts are kept; they are joined under this id.
@@ -452,8 +455,8 @@ impl Stage {
                 S::Uploaded { purchase_key: PurchaseKey { params, ..purchase_key }, audio, upload }
             }
             (S::Probed { params, content }, E::Split { .. }) => S::Probed { params, content },
-            (S::Probed { params, content }, E::TooLong) => S::Probed { params, content },
-            (S::Uploaded { purchase_key, .. } | S::Submitted { purchase_key, .. }, E::TooLong) => {
+            (S::Probed { params, content }, E::TooLong { .. }) => S::Probed { params, content },
+            (S::Uploaded { purchase_key, .. } | S::Submitted { purchase_key, .. }, E::TooLong { .. }) => {
                 S::probed(purchase_key)
             }
             (S::Submitted { purchase_key, transcription }, E::PartLost { .. }) if transcription.is_joined() => {
@@ -802,7 +805,7 @@ impl JobEvent {
             Self::RequestRebuilt { .. } => "remade",
             Self::Uploaded { .. } => "uploaded",
             Self::Split { .. } => "split",
-            Self::TooLong => "too_long",
+            Self::TooLong { .. } => "too_long",
             Self::NextPart => "next_part",
             Self::PartsFetched { .. } => "parts_fetched",
             Self::PartLost { .. } => "part_lost",

@@ -256,10 +256,10 @@ impl Engine {
     /// bought of it is never given up.
     fn send_shorter_parts(&self, job: &Job, fault: &Fault, now: Timestamp) -> Option<Job> {
         let has_bought = job.split.as_deref().is_some_and(|split| split.bought().next().is_some());
-        if !fault.is_too_long() || job.is_remote() || has_bought || job.halvings >= MOST_HALVINGS {
+        if !fault.is_too_long() || job.is_remote() || has_bought || job.halvings() >= MOST_HALVINGS {
             return None;
         }
-        let shorter = job.clone().apply(JobEvent::TooLong, now).ok()?;
+        let shorter = job.clone().apply(JobEvent::TooLong { words: fault.words.clone() }, now).ok()?;
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
         tracing::info!(job = %id, %source, %path, %reason, "the service accepts no recording as long as this; scribed sends it in parts");
         Some(shorter)

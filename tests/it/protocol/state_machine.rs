@@ -90,7 +90,7 @@ fn events() -> Vec<JobEvent> {
         JobEvent::Uploaded { purchase_key: purchase_key(1), audio: AUDIO, upload: upload(), sent: None },
         JobEvent::UploadLost,
         JobEvent::Split { split: Box::new(split()) },
-        JobEvent::TooLong,
+        JobEvent::TooLong { words: "too long".to_owned() },
         JobEvent::NextPart,
         JobEvent::PartsFetched { joined: joined() },
         JobEvent::PartLost { lost: RANGES[0] },

@@ -62,7 +62,10 @@ impl Extraction<'_> {
                 Some(format!("part {number} of {}", split.map_or(0, Split::count)))
             }
             (None, Some(pick)) => Some(pick.to_string()),
-            (None, None) => (self.job.halvings > 0).then(|| "parts of it".to_owned()),
+            (None, None) => {
+                let refused = self.job.too_long.as_deref()?;
+                Some(format!("parts of it, since the whole was refused ({})", refused.words))
+            }
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) async fn amount(
     let is_too_large = limits.size.is_some_and(|size| extraction.job.seen.size > size);
     let whole = Amount::Whole { as_track: is_too_large };
     let by_size = longest_by_size(limits, sound).filter(|_| is_too_large || extraction.pick.is_some());
-    let halvings = extraction.job.halvings;
+    let halvings = extraction.job.halvings();
     let longest = |total_ms: u64| {
         let known = [limits.longest_ms(total_ms, halvings), learned.longest_ms(total_ms), by_size];
         known.into_iter().flatten().min()
