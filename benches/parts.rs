@@ -115,7 +115,7 @@ fn words(inbox: &Path) -> Result<Vec<Word>> {
 fn report(reference: &[Word], joined: &[Word], cuts: &[f64]) {
     let text = |words: &[Word], from: f64, to: f64| -> String {
         let within = |word: &&Word| (from..to).contains(&f64::midpoint(word.start, word.end));
-        words.iter().filter(within).map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+        words.iter().filter(within).map(|word| word.text.to_lowercase()).collect::<Vec<_>>().join(" ")
     };
     let (mut wrong, mut all) = (0, 0);
     for cut in cuts {
