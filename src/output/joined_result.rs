@@ -13,9 +13,11 @@ use crate::domain::token::{RESERVED_KEY, Token};
 use crate::domain::transcript::Transcript;
 use crate::output::time_offset::{sent_part, shift_by, shift_to_recording};
 use crate::wire::bounded_value::BoundedValue;
+use crate::wire::enrichment::EnvelopeError;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_out::{TranscriptionOut, Utterances};
+use crate::wire::tolerant::readable;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -36,7 +38,7 @@ struct Answer {
     track_start_ms: u64,
     transcript: Transcript,
     unread: Option<String>,
-    /// The whole answer; empty if it is not JSON of a usual depth.
+    /// The whole answer, without what JSON readers refuse.
     record: Map<String, Value>,
 }
 
@@ -68,7 +70,7 @@ impl Answer {
         let spoken: Spoken = result.unwrap_or_default();
         let transcription = spoken.into_speech();
         let unread = transcription.unreadable_fields().describe();
-        let record = serde_json::from_slice(&raw).unwrap_or_default();
+        let record = serde_json::from_str(&readable(&String::from_utf8_lossy(&raw))).unwrap_or_default();
         let transcript = transcription.transcript().clone();
         let track_start_ms = start_ms.saturating_sub(range.from_ms);
         Ok(Self { number, range, track_start_ms, transcript, unread, record })
@@ -228,7 +230,8 @@ fn failure(number: usize, envelope: Option<&Value>) -> Option<String> {
 }
 
 fn error(exception: &str, message: &str) -> Value {
-    json!({ "status_code": 422, "exception": exception, "message": message })
+    let (exception, message) = (exception.to_owned(), message.to_owned());
+    json!(EnvelopeError { status_code: 422, exception, message })
 }
 
 /// Joins values of the parts: lists follow each other, texts become paragraphs, and other values a list.

@@ -155,6 +155,18 @@ fn what_cannot_be_read_in_a_part_is_told_and_the_rest_is_joined() {
     assert!(join_results(parts, &TranscriptionId::joined(&Hash::of(b""))).is_err());
 }
 
+/// Some services send `NaN`, which JSON does not have: the rest of the answer is not lost to it.
+#[test]
+fn a_number_that_json_does_not_have_costs_only_itself() {
+    let summary = json!({ "summarization": { "success": true, "results": "Second.", "exec_time": 0.25 } });
+    let PartResult { raw, range, cut } = answer(RANGES[1], 60_500, summary);
+    let raw = String::from_utf8(raw).unwrap().replace("0.25", "NaN").into_bytes();
+    let first = json!({ "summarization": { "success": true, "results": "First." } });
+    let record = joined(vec![answer(RANGES[0], 500, first), PartResult { raw, range, cut }]);
+    let summary = &record["result"]["summarization"];
+    assert_eq!((&summary["results"], &summary["success"]), (&json!("First.\n\nSecond."), &json!(true)));
+}
+
 /// Whatever a service sends as a result, the other parts are joined.
 #[test]
 fn results_of_any_shape_are_joined() {
