@@ -114,19 +114,11 @@ fn join_words(before: &mut Vec<Utterance>, after: &mut Vec<Utterance>, overlap: 
 
 /// Removes the utterances of the second that have a text alone, begin in the shared sound, and are in the first.
 fn drop_repeated_texts(before: &[Utterance], after: &mut Vec<Utterance>, overlap: Overlap) {
-    let times = |utterance: &Utterance| (utterance.start, utterance.end);
     let is_repeated = |utterance: &Utterance| {
-        let is_same =
-            |known: &&Utterance| known.channel == utterance.channel && overlaps(times(known), times(utterance));
+        let is_same = |known: &&Utterance| known.channel == utterance.channel && covers(*known, utterance);
         utterance.words.is_empty() && utterance.start < overlap.to && before.iter().any(|known| is_same(&known))
     };
     after.retain(|utterance| !is_repeated(utterance));
-}
-
-/// Whether two spans have at least half of the shorter one in common.
-fn overlaps(one: (f64, f64), other: (f64, f64)) -> bool {
-    let common = one.1.min(other.1) - one.0.max(other.0);
-    common > 0.0 && common >= (one.1 - one.0).min(other.1 - other.0) / 2.0
 }
 
 /// Counts how many words each utterance loses.

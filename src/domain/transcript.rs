@@ -54,6 +54,16 @@ pub struct Transcript {
     pub utterances: Vec<Utterance>,
 }
 
+impl JoinableWord for Utterance {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn times(&self) -> (f64, f64) {
+        (self.start, self.end)
+    }
+}
+
 impl Utterance {
     /// Returns an utterance of these words, otherwise like this one; there must be at least one word.
     #[must_use]

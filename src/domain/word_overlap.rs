@@ -2,7 +2,7 @@
 //! own edge a recogniser mishears, so the words of the first stretch end, and those of the second begin, at a place
 //! between the edges where both agree.
 
-/// A word with its times.
+/// A word, or a whole text, with its times.
 pub trait JoinableWord {
     /// Its text as displayed.
     fn text(&self) -> &str;
