@@ -7,6 +7,7 @@
 //! OpenAI's interface. Start reading at `service.rs`.
 
 pub(crate) mod diarization;
+mod english_calendar;
 mod fair_share;
 pub(crate) mod fetch;
 pub(crate) mod http;

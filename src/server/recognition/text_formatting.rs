@@ -1,6 +1,7 @@
 //! Formats recognised text: the requested spellings, and punctuation and capitals by rules.
 
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::server::english_calendar::{DAYS, MONTHS};
 use std::collections::{BTreeMap, HashMap};
 
 /// The requested spellings would make a text too long.
@@ -153,32 +154,16 @@ fn commas(words: &mut [Word]) {
 
 const TITLES: [&str; 7] = ["mister", "mr", "missus", "mrs", "doctor", "professor", "saint"];
 
-/// Without names that are also other words: march, may.
-const CALENDAR: [&str; 17] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "january",
-    "february",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+/// Whether a word is the name of a day or a month, and no other word, as march and may are.
+fn is_calendar_name(word: &str) -> bool {
+    DAYS.contains(&word) || MONTHS.contains(&word) && !matches!(word, "march" | "may")
+}
 
 fn capitals(words: &mut [Word]) {
     let mut named = false;
     for word in words {
         let plain = bare(&word.text);
-        if named || CALENDAR.contains(&plain.as_str()) {
+        if named || is_calendar_name(&plain) {
             word.text = capital(&word.text);
         }
         named = TITLES.contains(&plain.as_str());

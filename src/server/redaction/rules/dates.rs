@@ -6,27 +6,13 @@ use super::super::found_span::FoundSpan;
 use super::super::speech_elements::SpeechElement;
 use super::super::voice_text::VoiceText;
 use super::{is_one_of, pattern};
+use crate::server::english_calendar::{DAYS, MONTHS};
 use regex::Regex;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 const SHORT_MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sept", "oct", "nov", "dec"];
-const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 static NUMERIC: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"\b(?:\d{1,2}[/.-]\d{1,2}[/.-](?:\d{4}|\d{2})|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}/\d{4})\b(?:T\d{2}:\d{2}\S{0,20})?";
