@@ -5,14 +5,13 @@ use super::completion::{self, Completion};
 use super::model_error::ModelError;
 use super::prompt::{ContextSize, Prompt};
 use super::request_form::{AnswerForm, RequestForm};
-use crate::backpressure::backoff::Growth;
-use crate::backpressure::retry::{RequestRetries, retry};
+use crate::backpressure::retry::retry;
 use crate::clock::Clock;
-use crate::domain::retry::RetryPolicy;
 use crate::domain::time_span::time_span;
 use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection};
 use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
 use crate::server::http_engine::outage::{OutageGuard, OutageTrial};
+use crate::server::http_engine::persistence::EnginePersistence;
 use crate::server::http_engine::refusal::refusal;
 use reqwest::Url;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,10 +41,7 @@ pub struct LanguageModelOptions {
 pub struct ModelLimits {
     /// How long a request may take.
     pub timeout: Duration,
-    /// How often a request is sent again at once.
-    pub retries: RequestRetries,
-    /// How long a model that goes on failing is left alone.
-    pub outage: RetryPolicy,
+    pub persistence: EnginePersistence,
     /// How long a request waits for the end of an outage, before it fails.
     pub patience: Duration,
 }
@@ -53,17 +49,7 @@ pub struct ModelLimits {
 impl Default for ModelLimits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self {
-            timeout: seconds(300),
-            retries: RequestRetries {
-                count: 4,
-                growth: Growth::doubling(seconds(1), seconds(20)),
-                jitter: (0.5, 1.5),
-                within: seconds(60),
-            },
-            outage: RetryPolicy { attempts: 1, first: seconds(5), max: seconds(300) },
-            patience: seconds(60),
-        }
+        Self { timeout: seconds(300), persistence: EnginePersistence::default(), patience: seconds(60) }
     }
 }
 
@@ -71,9 +57,7 @@ impl ModelLimits {
     /// Limits each wait before another attempt, and for the end of an outage, to `span`.
     #[must_use]
     pub fn with_waits_up_to(mut self, span: Duration) -> Self {
-        let growth = &mut self.retries.growth;
-        (growth.first, growth.max) = (growth.first.min(span), growth.max.min(span));
-        (self.outage.first, self.outage.max) = (self.outage.first.min(span), self.outage.max.min(span));
+        self.persistence = self.persistence.with_waits_up_to(span);
         self.patience = self.patience.min(span);
         self
     }
@@ -103,7 +87,7 @@ impl LanguageModel {
         Ok(Self {
             connection,
             at_once: Semaphore::new(options.concurrency.max(1)),
-            outages: OutageGuard::new(options.limits.outage),
+            outages: OutageGuard::new(options.limits.persistence.outage),
             form: Mutex::new(RequestForm::new(options.form)),
             options,
             clock,
@@ -193,7 +177,7 @@ impl LanguageModel {
             tracing::debug!(?failure, "a request to the language model is sent again");
         };
         let attempt = || self.send_in_time(&body);
-        retry(&*self.clock, self.options.limits.retries, EngineFailure::again, waiting, attempt).await
+        retry(&*self.clock, self.options.limits.persistence.retries, EngineFailure::again, waiting, attempt).await
     }
 
     async fn send_in_time(&self, body: &serde_json::Value) -> Result<Completion, EngineFailure> {

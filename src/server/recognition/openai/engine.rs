@@ -5,11 +5,9 @@ use super::answer::{self, AnsweredChunk};
 use super::faults::ChunkFailures;
 use super::request::{self, EngineForm, EngineProtocol, EngineQuestion};
 use super::spread::SpokenSpan;
-use crate::backpressure::backoff::Growth;
-use crate::backpressure::retry::{RequestRetries, retry};
+use crate::backpressure::retry::retry;
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::retry::RetryPolicy;
 use crate::domain::time_span::time_span;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech::SpeechSearch;
@@ -17,6 +15,7 @@ use crate::media::speech_segments::CutRule;
 use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection, EngineKey};
 use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
 use crate::server::http_engine::outage::{EngineOutage, OutageGuard, OutageTrial};
+use crate::server::http_engine::persistence::EnginePersistence;
 use crate::server::recognition::recogniser::{
     LearntVocabulary, LearntWord, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
 };
@@ -61,26 +60,13 @@ pub struct EngineLimits {
     pub timeout: Duration,
     /// How many seconds a request may take for each second of its sound.
     pub timeout_factor: f64,
-    /// How often a request is sent again at once.
-    pub retries: RequestRetries,
-    /// How long an engine that goes on failing is left alone.
-    pub outage: RetryPolicy,
+    pub persistence: EnginePersistence,
 }
 
 impl Default for EngineLimits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self {
-            timeout: seconds(120),
-            timeout_factor: 2.0,
-            retries: RequestRetries {
-                count: 4,
-                growth: Growth::doubling(seconds(1), seconds(20)),
-                jitter: (0.5, 1.5),
-                within: seconds(60),
-            },
-            outage: RetryPolicy { attempts: 1, first: seconds(5), max: seconds(300) },
-        }
+        Self { timeout: seconds(120), timeout_factor: 2.0, persistence: EnginePersistence::default() }
     }
 }
 
@@ -88,9 +74,7 @@ impl EngineLimits {
     /// Limits each wait before another attempt to `span`.
     #[must_use]
     pub fn with_waits_up_to(mut self, span: Duration) -> Self {
-        let growth = &mut self.retries.growth;
-        (growth.first, growth.max) = (growth.first.min(span), growth.max.min(span));
-        (self.outage.first, self.outage.max) = (self.outage.first.min(span), self.outage.max.min(span));
+        self.persistence = self.persistence.with_waits_up_to(span);
         self
     }
 }
@@ -123,7 +107,7 @@ impl OpenAiRecogniser {
         Ok(Self {
             connection,
             at_once: Semaphore::new(options.concurrency.max(1)),
-            outages: OutageGuard::new(options.limits.outage),
+            outages: OutageGuard::new(options.limits.persistence.outage),
             failures: Mutex::default(),
             gives_text_alone: AtomicBool::new(false),
             options,
@@ -170,7 +154,7 @@ impl OpenAiRecogniser {
             tracing::debug!(recogniser = self.options.name, failure = ?failure.clone().without(self.connection.secret()), "a chunk is sent again");
         };
         let attempt = || self.send_in_time(sent, form);
-        retry(&*self.clock, self.options.limits.retries, EngineFailure::again, waiting, attempt).await
+        retry(&*self.clock, self.options.limits.persistence.retries, EngineFailure::again, waiting, attempt).await
     }
 
     async fn send_in_time(&self, sent: &SentChunk<'_>, form: EngineForm) -> Result<RecognisedChunk, EngineFailure> {
