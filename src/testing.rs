@@ -315,6 +315,9 @@ pub mod server {
         pub mod transcribe {
             pub use crate::server::recognition::transcribe::{LONGEST, TranscribeError, TranscribeOptions, transcribe};
         }
+        pub mod whisper {
+            pub use crate::server::recognition::whisper::engine::{ModelLocation, WhisperOptions, WhisperRecogniser};
+        }
         pub mod unsupported {
             pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_LANGUAGE_MODEL};
         }

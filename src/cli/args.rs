@@ -248,6 +248,15 @@ pub struct ServeArgs {
 pub enum ServeCommand {
     /// Import records of live transcriptions, one JSON object per line: all of them or none
     ImportLive(ImportLiveArgs),
+    /// Show the model files of whisper.cpp that are found, and where they are looked for; or check files
+    Models(ModelsArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    /// Model files to check; without any, all that are found are checked
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

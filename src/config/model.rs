@@ -272,10 +272,78 @@ pub struct WebhookConfig {
     pub secret: Secret,
 }
 
+/// A recogniser beside the one that is built in.
+#[derive(Debug, Clone)]
+pub enum RecogniserConfig {
+    Http(HttpRecogniserConfig),
+    Whisper(WhisperConfig),
+}
+
+impl RecogniserConfig {
+    /// Whether recordings of sources that are `local_only` may be sent to it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Http(config) => config.is_local,
+            Self::Whisper(_) => true,
+        }
+    }
+
+    /// Returns the codes of the languages that it recognises; empty for any.
+    pub fn languages(&self) -> &[&'static str] {
+        match self {
+            Self::Http(config) => &config.languages,
+            Self::Whisper(config) => &config.languages,
+        }
+    }
+
+    /// Returns how many chunks it recognises at once, 1 or more.
+    pub fn concurrency(&self) -> usize {
+        match self {
+            Self::Http(config) => config.concurrency,
+            Self::Whisper(config) => config.concurrency,
+        }
+    }
+
+    /// Returns what is sent with every request, if anything is.
+    pub fn key(&self) -> Option<&Secret> {
+        match self {
+            Self::Http(config) => config.key.as_ref(),
+            Self::Whisper(_) => None,
+        }
+    }
+}
+
+/// A recogniser in this process: the library of whisper.cpp and a model file.
+#[derive(Debug, Clone)]
+pub struct WhisperConfig {
+    pub model: ModelName,
+    /// The folder beside the configuration in which model files are looked for first; absolute.
+    pub models: PathBuf,
+    /// The library's file, absolute; if absent, the system's loader finds it.
+    pub library: Option<PathBuf>,
+    /// Codes of the languages that requests may name; empty for all that the model has.
+    pub languages: Vec<&'static str>,
+    /// How many chunks it recognises at once, 1 or more; each takes memory of its own.
+    pub concurrency: usize,
+    /// The threads for one chunk, 1 or more; if absent, the processors are shared out.
+    pub threads: Option<usize>,
+    /// The longest chunk.
+    pub chunk: Duration,
+}
+
+/// How a model file is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelName {
+    /// Absolute.
+    Path(PathBuf),
+    /// To be looked for in folders.
+    Name(String),
+}
+
 /// A recogniser that is reached over HTTP.
 #[derive(Debug, Clone)]
-pub struct RecogniserConfig {
-    pub kind: RecogniserKind,
+pub struct HttpRecogniserConfig {
+    pub protocol: RecogniserProtocol,
     /// http or https, without user, query and fragment.
     pub url: Url,
     /// The name of the model that is sent.
@@ -336,9 +404,9 @@ pub enum StructuredOutput {
     None,
 }
 
-/// What a recogniser speaks.
+/// What a recogniser behind HTTP speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecogniserKind {
+pub enum RecogniserProtocol {
     /// OpenAI's interface.
     OpenAi,
     /// That of the server of whisper.cpp.

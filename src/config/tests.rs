@@ -6,8 +6,8 @@ use super::load::diagnostics::Problems;
 use super::load::keys::{ConfigKey, FILE, Holds};
 use super::load::read::{load, parse};
 use super::model::{
-    BucketAccess, BucketReach, Config, Existing, RecogniserKind, ServiceConfig, ServiceLimits, ServiceTerms,
-    StructuredOutput, UploadMode,
+    BucketAccess, BucketReach, Config, Existing, ModelName, RecogniserConfig, RecogniserProtocol, ServiceConfig,
+    ServiceLimits, ServiceTerms, StructuredOutput, UploadMode,
 };
 use super::sections::schedule::Schedule;
 use super::starter::starter;
@@ -1682,10 +1682,10 @@ const HOUSE: &str =
 #[test]
 fn recognisers_have_names_and_one_is_the_default() {
     let config = read(&format!("[serve]\nrecogniser = \"house\"\n{HOUSE}key = \"env:SCRIBED_HOUSE\"\nlanguages = [\"en\", \"de\"]\n[[source]]\nfolder = \"a\"\n")).unwrap();
-    let house = &config.serve.recognisers["house"];
+    let RecogniserConfig::Http(house) = &config.serve.recognisers["house"] else { panic!("an engine behind HTTP") };
     assert_eq!(
-        (config.serve.recogniser.as_str(), house.kind, house.languages.as_slice()),
-        ("house", RecogniserKind::OpenAi, &["en", "de"][..])
+        (config.serve.recogniser.as_str(), house.protocol, house.languages.as_slice()),
+        ("house", RecogniserProtocol::OpenAi, &["en", "de"][..])
     );
     assert_eq!((house.concurrency, house.chunk, house.timeout_factor), (1, Duration::from_secs(300), 2.0));
     assert!(!house.is_local && !format!("{house:?}").contains("hunter2"));
@@ -1695,6 +1695,26 @@ fn recognisers_have_names_and_one_is_the_default() {
     );
     let silent = read("[[source]]\nfolder = \"a\"\n").unwrap();
     assert_eq!((silent.serve.recogniser.as_str(), silent.serve.recognisers.len()), ("pocketsphinx", 0));
+}
+
+#[test]
+fn a_model_file_is_a_recogniser_of_this_process() {
+    let whisper = |more: &str| {
+        let text = format!("[serve.recognisers.w]\nkind = \"whisper\"\n{more}[[source]]\nfolder = \"a\"\n");
+        let mut config = read(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(config.serve.is_local_recogniser("w"), "it is in this process");
+        match config.serve.recognisers.remove("w") {
+            Some(RecogniserConfig::Whisper(whisper)) => whisper,
+            other => panic!("{other:?}"),
+        }
+    };
+    let named = whisper("model = \"base\"\nlibrary = \"lib/libwhisper.so\"\nthreads = 3\n");
+    assert_eq!((named.model, named.threads), (ModelName::Name("base".to_owned()), Some(3)));
+    assert!(named.models.is_absolute() && named.models.ends_with("models"));
+    assert!(named.library.is_some_and(|library| library.is_absolute() && library.ends_with("lib/libwhisper.so")));
+    let path = whisper("model = \"./ggml-base.bin\"\n");
+    assert!(matches!(&path.model, ModelName::Path(path) if path.is_absolute() && path.ends_with("ggml-base.bin")));
+    assert_eq!((path.threads, path.concurrency, path.chunk), (None, 1, Duration::from_secs(300)));
 }
 
 #[test]
@@ -1716,12 +1736,19 @@ fn recognisers_that_cannot_be_are_reported_with_their_line() {
             4,
             "[serve.recognisers.w]\nkind = \"whisper.cpp\"\nurl = \"http://localhost:8080\"\nmodel = \"x\"\n"
                 .to_owned(),
-            "whisper.cpp has the one model",
+            "whisper.cpp's server has the one model",
         ),
+        (
+            3,
+            "[serve.recognisers.w]\nkind = \"whisper\"\nurl = \"http://localhost:8080\"\nmodel = \"x\"\n".to_owned(),
+            "is for an engine that is reached over HTTP",
+        ),
+        (1, "[serve.recognisers.w]\nkind = \"whisper\"\n".to_owned(), "`serve.recognisers.w.model` is missing"),
+        (5, format!("{HOUSE}threads = 2\n"), "is for the kind \"whisper\""),
         (
             2,
             "[serve.recognisers.w]\nkind = \"vosk\"\nurl = \"http://localhost:8080\"\n".to_owned(),
-            "must be \"openai\" or \"whisper.cpp\"",
+            "must be \"openai\", \"whisper.cpp\" or \"whisper\"",
         ),
         (3, HOUSE.replace("https", "http"), "must be https to another machine, found http"),
         (5, format!("{HOUSE}chunk = \"1h\"\n"), "must be from 10 seconds to 10 minutes"),

@@ -68,13 +68,15 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 mod ownership;
+mod recognisers;
 mod reload;
 mod rerender;
 mod service_clients;
 mod source_rename;
 
+pub use recognisers::{model_location, recogniser_languages, recognisers, whisper_folders};
 pub(crate) use service_clients::embedded_data;
-pub use service_clients::{hosted_clients, recogniser_languages, recognisers, service_options};
+pub use service_clients::{hosted_clients, service_options};
 pub use source_rename::renamed_sources;
 
 /// Why the daemon does not open.

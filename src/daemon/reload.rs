@@ -126,7 +126,7 @@ fn embedded_settings(serve: &ServeConfig) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|WebhookConfig { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     // Secrets hide themselves there: a changed key is compared apart.
-    let engine_keys = serve.recognisers.values().map(|one| one.key.as_ref().map(|key| key.expose().to_owned()));
+    let engine_keys = serve.recognisers.values().map(|one| one.key().map(|key| key.expose().to_owned()));
     let model_key = serve.language_model.as_ref().map(|one| one.key.as_ref().map(|key| key.expose().to_owned()));
     let engines = (format!("{:?} {:?}", serve.recogniser, serve.recognisers), engine_keys.collect::<Vec<_>>());
     let engines = (engines, format!("{:?}", serve.language_model), model_key);

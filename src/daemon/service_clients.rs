@@ -1,13 +1,12 @@
 //! The clients of the services: over HTTP to services elsewhere, over loopback to the embedded service.
 
+use super::recognisers::recognisers;
 use super::{Calls, DaemonError};
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, ClientOptions, HttpClient, ServiceKey, Timeouts};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model;
-use crate::config::model::{
-    Config, Hosted, LanguageModelConfig, RecogniserConfig, RecogniserKind, ServeConfig, StructuredOutput,
-};
+use crate::config::model::{Config, Hosted, LanguageModelConfig, RecogniserConfig, ServeConfig, StructuredOutput};
 use crate::domain::names::ServiceName;
 use crate::server::fetch::ssrf_guard::{AddressPolicy, is_public};
 use crate::server::http::auth;
@@ -18,12 +17,6 @@ use crate::server::http_engine::connection::{EngineAccess, EngineKey};
 use crate::server::language_model::client::{LanguageModelOptions, ModelLimits};
 use crate::server::language_model::request_form::AnswerForm;
 use crate::server::recognition::dispatcher::SLICE;
-use crate::server::recognition::lazy::LazyRecogniser;
-use crate::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
-use crate::server::recognition::openai::request::EngineProtocol;
-use crate::server::recognition::pocketsphinx::{LANGUAGES, PocketSphinx, Settings};
-use crate::server::recognition::recogniser::Recogniser;
-use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
 use crate::server::service::{self, RunningService};
 use crate::server::storage::uploads::{A_DAY, UploadRetention};
 use crate::server::webhooks::dispatcher::ServiceWebhook;
@@ -210,7 +203,7 @@ pub fn service_options(
         patience: DeliveryRetries::default(),
         // A recogniser or a language model elsewhere takes no place from the recogniser that is built in.
         workers: std::thread::available_parallelism().map_or(1, usize::from)
-            + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>()
+            + serve.recognisers.values().map(RecogniserConfig::concurrency).sum::<usize>()
             + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
         language_model: serve.language_model.as_ref().map(language_model),
         shapes: serve.shapes,
@@ -249,53 +242,6 @@ fn language_model(config: &LanguageModelConfig) -> LanguageModelOptions {
         concurrency: config.concurrency,
         limits: ModelLimits { timeout: config.timeout, ..ModelLimits::default() },
     }
-}
-
-/// The configured recognisers, each opened when it is first needed.
-pub fn recognisers(serve: &ServeConfig) -> Recognisers {
-    let built_in = LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?)));
-    let built_in = NamedRecogniser { name: BUILT_IN.to_owned(), recogniser: Arc::new(built_in), is_local: true };
-    let configured = serve.recognisers.iter().map(|(name, config)| configured_recogniser(name, config));
-    let mut all: BTreeMap<String, NamedRecogniser> =
-        configured.chain([built_in.clone()]).map(|one| (one.name.clone(), one)).collect();
-    // The configuration was checked: the default one is there.
-    let default = all.remove(&serve.recogniser).unwrap_or(built_in);
-    Recognisers::new(default, all.into_values())
-}
-
-fn configured_recogniser(name: &str, config: &RecogniserConfig) -> NamedRecogniser {
-    let options = EngineOptions {
-        name: name.to_owned(),
-        protocol: match config.kind {
-            RecogniserKind::OpenAi => EngineProtocol::OpenAi,
-            RecogniserKind::WhisperCpp => EngineProtocol::WhisperCpp,
-        },
-        url: config.url.clone(),
-        model: config.model.clone(),
-        key: config.key.as_ref().map(|key| EngineKey::new(key.expose())),
-        plain_http: config.plain_http,
-        authorities: config.authorities.clone(),
-        languages: config.languages.clone(),
-        concurrency: config.concurrency,
-        chunk: config.chunk,
-        limits: EngineLimits {
-            timeout: config.timeout,
-            timeout_factor: config.timeout_factor,
-            ..EngineLimits::default()
-        },
-    };
-    let open =
-        move || Ok(Arc::new(OpenAiRecogniser::open(options.clone(), Arc::new(SystemClock))?) as Arc<dyn Recogniser>);
-    NamedRecogniser {
-        name: name.to_owned(),
-        recogniser: Arc::new(LazyRecogniser::new(open)),
-        is_local: config.is_local,
-    }
-}
-
-/// Returns the languages that a configured recogniser knows; empty for any. It need not be installed.
-pub fn recogniser_languages<'s>(serve: &'s ServeConfig, name: &str) -> &'s [&'static str] {
-    serve.recognisers.get(name).map_or(LANGUAGES, |config| &config.languages)
 }
 
 /// Returns a text that tells two keys apart without telling either.

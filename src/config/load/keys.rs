@@ -108,6 +108,8 @@ const RECOGNISER: &[ConfigKey] = &[
     value("kind"),
     value("url"),
     value("model"),
+    value("library"),
+    value("threads"),
     value("key"),
     value("local"),
     value("languages"),

@@ -71,14 +71,14 @@ pub fn shape(path: &str) -> Option<Shape> {
             S::Text
         }
         "serve.key_header" | "serve.trusted_proxies" => S::List(0, &S::Text),
-        "serve.recogniser" | "serve.recogniser.model" | "serve.recogniser.ca" => S::Text,
-        "serve.recogniser.kind" => S::Choice(&["openai", "whisper.cpp"]),
+        "serve.recogniser" | "serve.recogniser.model" | "serve.recogniser.ca" | "serve.recogniser.library" => S::Text,
+        "serve.recogniser.kind" => S::Choice(&["openai", "whisper.cpp", "whisper"]),
         "serve.recogniser.url" => S::Url,
         "serve.recogniser.key" => S::Secret,
         "serve.recogniser.local" => S::Flag,
         "serve.recogniser.allow_http" | "serve.recogniser.allow_http_proxy" => S::Flag,
         "serve.recogniser.languages" => S::List(0, &S::Text),
-        "serve.recogniser.concurrency" => S::Whole(1),
+        "serve.recogniser.concurrency" | "serve.recogniser.threads" => S::Whole(1),
         "serve.recogniser.chunk" | "serve.recogniser.timeout" => S::Span,
         "serve.recogniser.timeout_factor" => S::Number,
         "serve.language_model.url" => S::Url,

@@ -6,7 +6,10 @@ use crate::config::load::toml_reader::{
     Section, Spot, ValueError, integer_from, number_in, refusal, some_time_in, text,
 };
 use crate::config::load::values::{base_url, boolean, or, plain_http, values};
-use crate::config::model::{RecogniserConfig, RecogniserKind, ServeConfig, ServiceConfig, Source};
+use crate::config::model::{
+    HttpRecogniserConfig, ModelName, RecogniserConfig, RecogniserProtocol, ServeConfig, ServiceConfig, Source,
+    WhisperConfig,
+};
 use crate::domain::names::ServiceName;
 use crate::wire::languages::LANGUAGES;
 use std::collections::BTreeMap;
@@ -36,38 +39,109 @@ impl Reader<'_> {
     }
 
     fn recogniser(&self, section: &Section<'_>) -> Option<RecogniserConfig> {
-        let url = section.get("url", |value| base_url(value, "http://localhost:8000/v1", "write the key into `key`"));
         let kind = section.get("kind", kind);
-        for (key, example) in
-            [("kind", "kind = \"openai\""), ("url", "url = \"http://localhost:8000/v1\", the address of the engine")]
-        {
-            if !section.table().is_some_and(|table| table.contains_key(key)) {
-                let what = format!("`{}` is missing: a recogniser needs one", section.name(key));
-                section.report(Problem::at(section.span.clone(), what).fix(example));
+        if !is_written(section, "kind") {
+            report_missing(section, "kind", "a recogniser needs one", "kind = \"openai\"");
+        }
+        match kind.map(|kind| kind.value) {
+            Some(RecogniserKind::Whisper) => self.whisper(section).map(RecogniserConfig::Whisper),
+            Some(RecogniserKind::Http(protocol)) => {
+                self.http_recogniser(section, Some(protocol)).map(RecogniserConfig::Http)
             }
+            // The mistakes in the other settings are reported too.
+            None => self.http_recogniser(section, None).map(RecogniserConfig::Http),
+        }
+    }
+
+    fn http_recogniser(
+        &self,
+        section: &Section<'_>,
+        protocol: Option<RecogniserProtocol>,
+    ) -> Option<HttpRecogniserConfig> {
+        let url = section.get("url", |value| base_url(value, "http://localhost:8000/v1", "write the key into `key`"));
+        if !is_written(section, "url") {
+            let example = "url = \"http://localhost:8000/v1\", the address of the engine";
+            report_missing(section, "url", "a recogniser needs one", example);
         }
         let model = section.get("model", text);
-        check_model(section, kind.as_ref(), model.as_ref());
+        check_model(section, protocol, model.as_ref());
+        reject_settings(section, WHISPER_ONLY, "is for the kind \"whisper\"");
         let plain_http = plain_http(section, "url", url.as_ref());
         let key = section.get("key", |value| self.secret(value)).map(|key| key.value);
         let per_minute = section.get("timeout_factor", |value| {
             number_in(value, &(0.1..=100.0), "write the seconds that a second of sound may take, like 2.0")
         });
-        Some(RecogniserConfig {
+        Some(HttpRecogniserConfig {
             key,
             plain_http,
             authorities: self.authorities(section),
             is_local: or(section.get("local", boolean), false),
-            languages: section.list("languages", language).map_or(Vec::new(), |list| values(list.value)),
-            concurrency: section.get("concurrency", integer_from(1)).map_or(1, |spot| spot.value as usize),
-            chunk: or(section.get("chunk", chunk), Duration::from_secs(300)),
+            languages: languages(section),
+            concurrency: concurrency(section),
+            chunk: or(section.get("chunk", chunk), LONGEST_CHUNK),
             timeout: or(section.get("timeout", some_time_in("m")), Duration::from_secs(120)),
             timeout_factor: or(per_minute, 2.0),
             model: model.map(|model| model.value),
-            kind: kind?.value,
+            protocol: protocol?,
             url: url?.value,
         })
     }
+
+    fn whisper(&self, section: &Section<'_>) -> Option<WhisperConfig> {
+        reject_settings(section, HTTP_ONLY, "is for an engine that is reached over HTTP; this one runs in the service");
+        let model = section.get("model", |value| self.path_text(value));
+        if !is_written(section, "model") {
+            let example = "model = \"ggml-base.bin\"; `scribed serve models` shows where files are looked for";
+            report_missing(section, "model", "it is the name or the path of the model file", example);
+        }
+        let library = section.get("library", |value| self.path_text(value));
+        Some(WhisperConfig {
+            library: library.map(|library| self.path(&library.value)),
+            languages: languages(section),
+            concurrency: concurrency(section),
+            threads: section.get("threads", integer_from(1)).map(|spot| spot.value as usize),
+            chunk: or(section.get("chunk", chunk), LONGEST_CHUNK),
+            models: self.path("models"),
+            model: match model?.value {
+                path if path.contains('/') => ModelName::Path(self.path(&path)),
+                name => ModelName::Name(name),
+            },
+        })
+    }
+}
+
+/// The settings that only an engine behind HTTP has, and those that it does not have.
+const HTTP_ONLY: &[&str] =
+    &["url", "key", "local", "timeout", "timeout_factor", "allow_http", "allow_http_proxy", "ca"];
+const WHISPER_ONLY: &[&str] = &["library", "threads"];
+
+const LONGEST_CHUNK: Duration = Duration::from_secs(300);
+
+fn is_written(section: &Section<'_>, key: &str) -> bool {
+    section.table().is_some_and(|table| table.contains_key(key))
+}
+
+fn report_missing(section: &Section<'_>, key: &str, why: &str, example: &str) {
+    let what = format!("`{}` is missing: {why}", section.name(key));
+    section.report(Problem::at(section.span.clone(), what).fix(example));
+}
+
+/// Reports settings that a recogniser of this kind does not have.
+fn reject_settings(section: &Section<'_>, keys: &[&str], why: &str) {
+    let Some(table) = section.table() else { return };
+    for key in keys {
+        if let Some((written, _)) = table.get_key_value(*key) {
+            section.report_value(key, written.span(), refusal(why, "remove it"));
+        }
+    }
+}
+
+fn languages(section: &Section<'_>) -> Vec<&'static str> {
+    section.list("languages", language).map_or(Vec::new(), |list| values(list.value))
+}
+
+fn concurrency(section: &Section<'_>) -> usize {
+    section.get("concurrency", integer_from(1)).map_or(1, |spot| spot.value as usize)
 }
 
 fn check_name(name: &str) -> Result<(), ValueError> {
@@ -95,29 +169,37 @@ fn default_name(value: &DeValue<'_>, names: &[String]) -> Result<String, ValueEr
 }
 
 /// An engine of the kind `openai` chooses its model by name; the other has one.
-fn check_model(section: &Section<'_>, kind: Option<&Spot<RecogniserKind>>, model: Option<&Spot<String>>) {
-    let Some(kind) = kind else { return };
-    let is_written = section.table().is_some_and(|table| table.contains_key("model"));
-    match (kind.value, model) {
-        (RecogniserKind::OpenAi, _) if !is_written => {
-            let what = format!("`{}` is missing: the engine chooses its model by this name", section.name("model"));
-            section.report(Problem::at(section.span.clone(), what).fix("model = \"whisper-1\""));
+fn check_model(section: &Section<'_>, protocol: Option<RecogniserProtocol>, model: Option<&Spot<String>>) {
+    match (protocol, model) {
+        (Some(RecogniserProtocol::OpenAi), _) if !is_written(section, "model") => {
+            let why = "the engine chooses its model by this name";
+            report_missing(section, "model", why, "model = \"whisper-1\"");
         }
-        (RecogniserKind::WhisperCpp, Some(model)) => {
-            let why = "is for the kind \"openai\": whisper.cpp has the one model that it was started with";
+        (Some(RecogniserProtocol::WhisperCpp), Some(model)) => {
+            let why = "is for the kinds \"openai\" and \"whisper\": whisper.cpp's server has the one model that it was \
+                       started with";
             section.report_value("model", model.span.clone(), refusal(why, "remove it"));
         }
         _ => {}
     }
 }
 
+/// What `kind` says.
+#[derive(Debug, Clone, Copy)]
+enum RecogniserKind {
+    Http(RecogniserProtocol),
+    Whisper,
+}
+
 fn kind(value: &DeValue<'_>) -> Result<RecogniserKind, ValueError> {
     match text(value)?.as_str() {
-        "openai" => Ok(RecogniserKind::OpenAi),
-        "whisper.cpp" => Ok(RecogniserKind::WhisperCpp),
+        "openai" => Ok(RecogniserKind::Http(RecogniserProtocol::OpenAi)),
+        "whisper.cpp" => Ok(RecogniserKind::Http(RecogniserProtocol::WhisperCpp)),
+        "whisper" => Ok(RecogniserKind::Whisper),
         _ => {
-            let fix = "write \"openai\" for an engine with POST …/audio/transcriptions, \"whisper.cpp\" for its server";
-            Err(refusal("must be \"openai\" or \"whisper.cpp\"", fix))
+            let fix = "write \"openai\" for an engine with POST …/audio/transcriptions, \"whisper.cpp\" for its server, \
+                       \"whisper\" for a model file";
+            Err(refusal("must be \"openai\", \"whisper.cpp\" or \"whisper\"", fix))
         }
     }
 }
@@ -143,7 +225,7 @@ fn chunk(value: &DeValue<'_>) -> Result<Duration, ValueError> {
 impl ServeConfig {
     /// Whether sources that are `local_only` may use the recogniser of this name.
     pub fn is_local_recogniser(&self, name: &str) -> bool {
-        name == POCKETSPHINX || self.recognisers.get(name).is_some_and(|recogniser| recogniser.is_local)
+        name == POCKETSPHINX || self.recognisers.get(name).is_some_and(RecogniserConfig::is_local)
     }
 
     /// Returns the name of the recogniser that a request with this `model` gets, as the embedded service chooses it.

@@ -153,6 +153,13 @@ impl From<RecognisedWord> for ChunkWord {
     }
 }
 
+impl From<ChunkWord> for RecognisedWord {
+    fn from(word: ChunkWord) -> Self {
+        let ChunkWord { text, start, end, confidence, .. } = word;
+        Self { word: text.trim().to_owned(), start, end, confidence: confidence.unwrap_or_default() }
+    }
+}
+
 /// A word, or several, expected in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
@@ -169,6 +176,17 @@ pub struct LearntVocabulary {
     pub words: Vec<LearntWord>,
     /// The terms that it cannot learn, as they were given.
     pub unknown: Vec<String>,
+}
+
+impl LearntVocabulary {
+    /// Returns the vocabulary of a recogniser that gets terms in its prompt. `room` says for how many of them, from the
+    /// first on, there is room after a text.
+    pub(super) fn of_prompt(terms: &[Term], room: impl Fn(&str, &[String]) -> usize) -> Self {
+        let mut values: Vec<String> = terms.iter().map(|term| term.value.clone()).collect();
+        let unknown = values.split_off(room("", &values));
+        let words = values.into_iter().map(|value| LearntWord { value, sounds: Vec::new() }).collect();
+        Self { words, unknown }
+    }
 }
 
 /// A word and its sounds.

@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The real binary, and how it is asked.
-struct Asked {
+pub struct Asked {
     service: ServeProcess,
     client: Client,
 }
 
 impl Asked {
-    fn new(more: &str) -> Self {
+    pub fn new(more: &str) -> Self {
         // A connection to a service that has ended is of no use.
         let client = Client::builder().no_proxy().tls_certs_only([]).pool_max_idle_per_host(0).build().unwrap();
         Self { service: ServeProcess::with(more), client }
@@ -43,7 +43,7 @@ impl Asked {
         self.client.request(method, url).header("x-service-key", SERVICE_KEY)
     }
 
-    async fn created(&self, sound: Vec<u8>, mut params: Value) -> String {
+    pub async fn created(&self, sound: Vec<u8>, mut params: Value) -> String {
         eventually("it listens", async || self.ask(Method::GET, "/").send().await.ok()).await;
         let form = Form::new().part("audio", Part::bytes(sound).file_name("long.wav"));
         let (status, said) = answer(self.ask(Method::POST, "/v2/upload").multipart(form).send().await.unwrap()).await;
@@ -53,7 +53,7 @@ impl Asked {
         said["id"].as_str().unwrap_or_else(|| panic!("{said}")).to_owned()
     }
 
-    async fn ended(&self, id: &str) -> Value {
+    pub async fn ended(&self, id: &str) -> Value {
         eventually("it ends", async || {
             let sent = self.ask(Method::GET, &format!("/v2/pre-recorded/{id}")).send().await.ok()?;
             let (_, record) = answer(sent).await;

@@ -29,4 +29,5 @@ mod transcription_store;
 mod unintelligible_speech;
 mod upload_retention;
 mod webhooks;
+mod whisper;
 mod worker_slots;

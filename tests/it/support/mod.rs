@@ -20,3 +20,4 @@ pub mod scripted;
 pub mod store_rules;
 pub mod stub;
 pub mod test_service;
+pub mod whisper_model;

@@ -17,7 +17,7 @@ use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
 use crate::server::http_engine::outage::{EngineOutage, OutageGuard, OutageTrial};
 use crate::server::http_engine::persistence::EnginePersistence;
 use crate::server::recognition::recogniser::{
-    LearntVocabulary, LearntWord, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
+    LearntVocabulary, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
 };
 use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
@@ -290,23 +290,12 @@ impl Recogniser for OpenAiRecogniser {
     fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         let (vocabulary, cancelled) = (Arc::default(), CancellationToken::new());
         let chunk = SpeechChunk { samples, language: None, vocabulary: &vocabulary, prompt: "", cancelled: &cancelled };
-        let words = self.recognise_chunk(&chunk)?.words.into_iter();
-        Ok(words
-            .map(|word| RecognisedWord {
-                word: word.text.trim().to_owned(),
-                start: word.start,
-                end: word.end,
-                confidence: word.confidence.unwrap_or_default(),
-            })
-            .collect())
+        Ok(self.recognise_chunk(&chunk)?.words.into_iter().map(RecognisedWord::from).collect())
     }
 
     /// The vocabulary is a part of the prompt, as far as there is room.
     fn learn(&self, terms: &[Term]) -> Result<LearntVocabulary, RecogniserError> {
-        let mut values: Vec<String> = terms.iter().map(|term| term.value.clone()).collect();
-        let unknown = values.split_off(request::room_for_terms("", &values));
-        let words = values.into_iter().map(|value| LearntWord { value, sounds: Vec::new() }).collect();
-        Ok(LearntVocabulary { words, unknown })
+        Ok(LearntVocabulary::of_prompt(terms, request::room_for_terms))
     }
 }
 

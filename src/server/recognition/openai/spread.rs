@@ -56,7 +56,7 @@ pub(super) fn split_words(text: &str) -> Vec<&str> {
 }
 
 /// Whether this is a letter of a script that puts no spaces between words.
-pub(super) fn is_unspaced(letter: char) -> bool {
+pub(in crate::server::recognition) fn is_unspaced(letter: char) -> bool {
     matches!(letter, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}')
 }
