@@ -2,8 +2,8 @@
 //! the built-in one on the read speech of `pocketsphinx-testdata`.
 //!
 //! `cargo bench --bench engines -- [ENGINE…] [FOLDER…]` measures other engines and other speech:
-//! * ENGINE: `openai=URL[,MODEL]` for a server with OpenAI's interface, or `whisper.cpp=URL` for its server. A key is read
-//!   from the environment variable `BENCH_KEY`.
+//! * ENGINE: `openai=URL[,MODEL]` for a server with OpenAI's interface, `whisper.cpp=URL` for its server, or
+//!   `whisper=FILE[,LIBRARY]` for a model file in the process. A key is read from the environment variable `BENCH_KEY`.
 //! * FOLDER: recordings, with the spoken text of each in NAME.txt beside it.
 //!
 //! Each engine runs in a process of its own, whose processor time and memory are shown; what a server uses elsewhere is
@@ -18,12 +18,13 @@ use librivox::{readings, word_errors};
 use rustix::time::{ClockId, clock_gettime};
 use scribed::testing::clock::SystemClock;
 use scribed::testing::media::decode::probe;
-use scribed::testing::server::http_engine::EngineKey;
+use scribed::testing::server::http_engine::{EngineAccess, EngineKey};
 use scribed::testing::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use scribed::testing::server::recognition::openai::request::EngineProtocol;
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::testing::server::recognition::recogniser::Recogniser;
 use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
+use scribed::testing::server::recognition::whisper::{ModelLocation, WhisperOptions, WhisperRecogniser};
 use scribed::testing::wire::address::PlainHttp;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,26 +91,44 @@ fn open(engine: &str) -> Result<Arc<dyn Recogniser>> {
     let Some((kind, address)) = engine.split_once('=') else {
         return Ok(Arc::new(PocketSphinx::open(Settings::default())?));
     };
+    let (url, model) = address.split_once(',').map_or((address, None), |(url, model)| (url, Some(model.to_owned())));
     let protocol = match kind {
         "openai" => EngineProtocol::OpenAi,
         "whisper.cpp" => EngineProtocol::WhisperCpp,
-        other => bail!("{other} is no kind of engine: write openai=URL[,MODEL] or whisper.cpp=URL"),
+        "whisper" => return open_model(url.into(), model.map(PathBuf::from)),
+        other => {
+            bail!("{other} is no kind of engine: write openai=URL[,MODEL], whisper.cpp=URL or whisper=FILE[,LIBRARY]")
+        }
     };
-    let (url, model) = address.split_once(',').map_or((address, None), |(url, model)| (url, Some(model.to_owned())));
     let options = EngineOptions {
         name: engine.to_owned(),
         protocol,
-        url: url.parse().with_context(|| format!("{url} is no address"))?,
+        access: EngineAccess {
+            url: url.parse().with_context(|| format!("{url} is no address"))?,
+            key: std::env::var("BENCH_KEY").ok().map(EngineKey::new),
+            plain_http: PlainHttp::Direct,
+            authorities: Default::default(),
+        },
         model,
-        key: std::env::var("BENCH_KEY").ok().map(EngineKey::new),
-        plain_http: PlainHttp::Direct,
-        authorities: Default::default(),
         languages: Vec::new(),
         concurrency: 1,
         chunk: Duration::from_secs(30),
         limits: EngineLimits::default(),
     };
     Ok(Arc::new(OpenAiRecogniser::open(options, Arc::new(SystemClock))?))
+}
+
+fn open_model(model: PathBuf, library: Option<PathBuf>) -> Result<Arc<dyn Recogniser>> {
+    let options = WhisperOptions {
+        name: format!("whisper={}", model.file_name().unwrap_or_default().display()),
+        model: ModelLocation::Path(model),
+        library,
+        languages: Vec::new(),
+        concurrency: 1,
+        threads: None,
+        chunk: Duration::from_secs(300),
+    };
+    Ok(Arc::new(WhisperRecogniser::open(options)?))
 }
 
 /// Returns the recordings with what is said in them.

@@ -4,7 +4,7 @@ use crate::clock::SystemClock;
 use crate::config::model::{
     HttpRecogniserConfig, ModelName, RecogniserConfig, RecogniserProtocol, ServeConfig, WhisperConfig,
 };
-use crate::server::http_engine::connection::EngineKey;
+use crate::server::http_engine::connection::{EngineAccess, EngineKey};
 use crate::server::recognition::lazy::LazyRecogniser;
 use crate::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use crate::server::recognition::openai::request::EngineProtocol;
@@ -46,11 +46,13 @@ fn http_recogniser(name: &str, config: &HttpRecogniserConfig) -> LazyRecogniser 
             RecogniserProtocol::OpenAi => EngineProtocol::OpenAi,
             RecogniserProtocol::WhisperCpp => EngineProtocol::WhisperCpp,
         },
-        url: config.url.clone(),
+        access: EngineAccess {
+            url: config.url.clone(),
+            key: config.key.as_ref().map(|key| EngineKey::new(key.expose())),
+            plain_http: config.plain_http,
+            authorities: config.authorities.clone(),
+        },
         model: config.model.clone(),
-        key: config.key.as_ref().map(|key| EngineKey::new(key.expose())),
-        plain_http: config.plain_http,
-        authorities: config.authorities.clone(),
         languages: config.languages.clone(),
         concurrency: config.concurrency,
         chunk: config.chunk,

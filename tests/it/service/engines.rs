@@ -3,7 +3,7 @@
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, open_recogniser, options};
 use reqwest::{Method, StatusCode};
 use scribed::testing::clock::SystemClock;
-use scribed::testing::server::http_engine::EngineKey;
+use scribed::testing::server::http_engine::{EngineAccess, EngineKey};
 use scribed::testing::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use scribed::testing::server::recognition::openai::request::{EngineProtocol, wav};
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
@@ -69,11 +69,13 @@ impl Engine {
         EngineOptions {
             name: "house".to_owned(),
             protocol: EngineProtocol::OpenAi,
-            url: self.url.parse().unwrap(),
+            access: EngineAccess {
+                url: self.url.parse().unwrap(),
+                key: Some(EngineKey::new(SECRET)),
+                plain_http: PlainHttp::Refused,
+                authorities: Default::default(),
+            },
             model: Some("large".to_owned()),
-            key: Some(EngineKey::new(SECRET)),
-            plain_http: PlainHttp::Refused,
-            authorities: Default::default(),
             languages: Vec::new(),
             concurrency: 2,
             chunk: Duration::from_secs(10),
@@ -199,11 +201,12 @@ async fn a_service_whose_engine_is_another_one_hears_the_same() {
     let first = TestService::with(options(one.path()), Arc::new(sphinx)).await;
     let engine = Engine { url: format!("{}/v1", first.base), asked: Arc::default() };
     let chunk = Duration::from_secs(300);
+    let own = engine.options();
     let asked = EngineOptions {
         model: Some("whisper-1".to_owned()),
-        key: Some(EngineKey::new(KEY)),
+        access: EngineAccess { key: Some(EngineKey::new(KEY)), ..own.access },
         chunk,
-        ..engine.options()
+        ..own
     };
     let recogniser = OpenAiRecogniser::open(asked, Arc::new(SystemClock)).unwrap();
     let second = TestService::with(options(other.path()), Arc::new(recogniser)).await;

@@ -140,7 +140,7 @@ fn what_cannot_be_used_says_why_in_one_sentence() {
     );
     let whole = whisper_model::bytes();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    assert!(refused(options(&file)).contains("it is cut off"));
+    assert!(refused(options(&file)).contains("it is truncated"));
     fs::write(&file, "GGUF").unwrap();
     assert!(refused(options(&file)).contains("it is a GGUF file"));
     let named = ModelLocation::Named { name: "base".to_owned(), folders: vec![folder.path().to_owned()] };
@@ -167,7 +167,7 @@ fn files_are_checked_on_the_command_line() {
     let ran = bed.run(["serve", "models"].into_iter().chain(files.iter().map(String::as_str)).chain(["."]));
     assert_eq!(ran.code, 1, "{ran:?}");
     let expected = "good.bin: of a size of its own, many languages, f16, 8 MB
-half.bin: cannot be used: it is cut off: it has 890948 bytes, and the tensor `decoder.token_embedding.weight` needs 7533168; fetch it again
+half.bin: cannot be used: it is truncated: it has 890944 bytes, and the tensor `encoder.positional_embedding` needs 939868; fetch it again
 page.bin: cannot be used: it is no model of whisper.cpp: it is a web page, not the file that it links to
 empty.bin: cannot be used: it is empty
 none.bin: cannot be used: it cannot be read: No such file or directory (os error 2)

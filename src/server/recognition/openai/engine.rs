@@ -12,18 +12,16 @@ use crate::domain::time_span::time_span;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech::SpeechSearch;
 use crate::media::speech_segments::CutRule;
-use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection, EngineKey};
+use crate::server::http_engine::connection::{EngineAccess, EngineAnswer, EngineConnection};
 use crate::server::http_engine::failure::{EngineFailure, StatusMeaning};
 use crate::server::http_engine::outage::{EngineOutage, OutageGuard, OutageTrial};
 use crate::server::http_engine::persistence::EnginePersistence;
 use crate::server::recognition::recogniser::{
     LearntVocabulary, RecognisedChunk, RecognisedWord, Recogniser, RecogniserError, SpeechChunk, Term,
 };
-use crate::tls::trust::Authorities;
-use crate::wire::address::PlainHttp;
 use bytes::Bytes;
+use reqwest::Body;
 use reqwest::multipart::{Form, Part};
-use reqwest::{Body, Url};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,13 +35,9 @@ pub struct EngineOptions {
     /// Its name in the configuration.
     pub name: String,
     pub protocol: EngineProtocol,
-    /// http or https; paths are appended to it.
-    pub url: Url,
+    pub access: EngineAccess,
     /// The name of the model that is asked for.
     pub model: Option<String>,
-    pub key: Option<EngineKey>,
-    pub plain_http: PlainHttp,
-    pub authorities: Authorities,
     /// Codes of the languages that it recognises; empty for any.
     pub languages: Vec<&'static str>,
     /// How many requests it gets at once, at least 1.
@@ -100,9 +94,7 @@ impl OpenAiRecogniser {
     /// # Errors
     /// [`RecogniserError::Unusable`]: the settings, or the certificates of this machine, have to be corrected.
     pub fn open(options: EngineOptions, clock: Arc<dyn Clock>) -> Result<Self, RecogniserError> {
-        let EngineOptions { url, key, plain_http, authorities, .. } = options.clone();
-        let access = EngineAccess { url, key, plain_http, authorities };
-        let connection = EngineConnection::open(access, options.protocol.path(), Arc::clone(&clock))
+        let connection = EngineConnection::open(options.access.clone(), options.protocol.path(), Arc::clone(&clock))
             .map_err(|reason| RecogniserError::Unusable { name: options.name.clone(), reason })?;
         Ok(Self {
             connection,
@@ -257,7 +249,7 @@ impl Recogniser for OpenAiRecogniser {
     }
 
     fn identity(&self) -> String {
-        let EngineOptions { name, protocol, url, model, languages, .. } = &self.options;
+        let EngineOptions { name, protocol, access: EngineAccess { url, .. }, model, languages, .. } = &self.options;
         format!("{name} {protocol:?} {url} {model:?} {languages:?}")
     }
 

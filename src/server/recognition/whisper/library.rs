@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "whisper.cpp is a C library; every call into it is in this file")]
 
 use super::parameters::{AbortCallback, BEAM_SEARCH, ContextParameters, FullParameters};
-use super::words::Token;
+use super::words::ModelToken;
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -301,7 +301,7 @@ impl WhisperState {
     }
 
     /// Returns the tokens of what was recognised last, segment by segment, without the marks of the model.
-    pub fn segments(&mut self) -> Vec<Vec<Token>> {
+    pub fn segments(&mut self) -> Vec<Vec<ModelToken>> {
         let library = &*self.model.library;
         // SAFETY: the context is live.
         let first_mark = unsafe { (library.first_mark)(self.model.context.as_ptr()) };
@@ -310,14 +310,14 @@ impl WhisperState {
         (0..segments).map(|segment| self.tokens(segment, first_mark)).collect()
     }
 
-    fn tokens(&self, segment: c_int, first_mark: c_int) -> Vec<Token> {
+    fn tokens(&self, segment: c_int, first_mark: c_int) -> Vec<ModelToken> {
         let library = &*self.model.library;
         // SAFETY: the state is live, and `segment` is one of its segments.
         let count = unsafe { (library.tokens)(self.state.as_ptr(), segment) };
         (0..count).filter_map(|number| self.token(segment, number, first_mark)).collect()
     }
 
-    fn token(&self, segment: c_int, number: c_int, first_mark: c_int) -> Option<Token> {
+    fn token(&self, segment: c_int, number: c_int, first_mark: c_int) -> Option<ModelToken> {
         let (library, context, state) = (&*self.model.library, self.model.context.as_ptr(), self.state.as_ptr());
         // SAFETY: context and state are live, segment and token are theirs; the text is a C string that lives as long as
         // the context, and is copied.
@@ -327,7 +327,7 @@ impl WhisperState {
                 return None;
             }
             let text = NonNull::new((library.token_text)(context, state, segment, number).cast_mut())?;
-            Some(Token {
+            Some(ModelToken {
                 text: CStr::from_ptr(text.as_ptr()).to_bytes().to_vec(),
                 start: data.start as f64 / 100.0,
                 end: data.end as f64 / 100.0,

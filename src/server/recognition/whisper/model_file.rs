@@ -1,4 +1,4 @@
-//! Checks a model file of whisper.cpp: its header, its vocabulary, and that no tensor is missing or cut off. The form is
+//! Checks a model file of whisper.cpp: its header, its vocabulary, and that no tensor is missing or truncated. The form is
 //! that which `whisper_model_load` of whisper.cpp reads (versions 1.8 and 1.9): numbers are little-endian, and nothing in
 //! a file says how long it is.
 
@@ -37,7 +37,7 @@ pub enum ModelFileError {
     Header { what: String },
     #[error("it is damaged: {what} at byte {at}")]
     Damaged { what: String, at: u64 },
-    #[error("it is cut off: it has {bytes} bytes, and {what} needs {needed}; fetch it again")]
+    #[error("it is truncated: it has {bytes} bytes, and {what} needs {needed}; fetch it again")]
     Truncated { what: String, bytes: u64, needed: u64 },
     #[error("it is incomplete: it has {found} of {expected} tensors; fetch it again")]
     Incomplete { found: usize, expected: usize },

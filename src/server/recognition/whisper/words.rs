@@ -5,7 +5,7 @@ use crate::server::recognition::token_words::{in_order, joined_tokens, with_firs
 
 /// A token of a segment.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token {
+pub(super) struct ModelToken {
     /// UTF-8, but for a letter that goes on in the next token.
     pub text: Vec<u8>,
     /// Seconds from the start of the chunk; below 0 if it is not known.
@@ -17,9 +17,9 @@ pub(super) struct Token {
 }
 
 /// Returns the words of the segments of a chunk of so many seconds.
-pub(super) fn words(segments: Vec<Vec<Token>>, seconds: f64) -> Vec<ChunkWord> {
+pub(super) fn words(segments: Vec<Vec<ModelToken>>, seconds: f64) -> Vec<ChunkWord> {
     let mut now = 0.0;
-    let segment = |tokens: Vec<Token>| {
+    let segment = |tokens: Vec<ModelToken>| {
         let mut words = joined_tokens(whole_letters(tokens, &mut now));
         words.retain(|word| !word.text.trim().is_empty());
         words.iter_mut().take(1).for_each(|first| first.begins = true);
@@ -30,9 +30,9 @@ pub(super) fn words(segments: Vec<Vec<Token>>, seconds: f64) -> Vec<ChunkWord> {
 }
 
 /// Joins tokens until their letters are whole. `now` is the end of the last token.
-fn whole_letters(tokens: Vec<Token>, now: &mut f64) -> Vec<ChunkWord> {
+fn whole_letters(tokens: Vec<ModelToken>, now: &mut f64) -> Vec<ChunkWord> {
     let mut whole: Vec<ChunkWord> = Vec::new();
-    let mut open: Option<Token> = None;
+    let mut open: Option<ModelToken> = None;
     for token in tokens {
         let token = match open.take() {
             Some(before) => followed_by(before, token),
@@ -50,8 +50,8 @@ fn whole_letters(tokens: Vec<Token>, now: &mut f64) -> Vec<ChunkWord> {
     whole
 }
 
-fn followed_by(before: Token, next: Token) -> Token {
-    Token {
+fn followed_by(before: ModelToken, next: ModelToken) -> ModelToken {
+    ModelToken {
         text: [before.text, next.text].concat(),
         start: before.start,
         end: next.end,
@@ -60,7 +60,7 @@ fn followed_by(before: Token, next: Token) -> Token {
 }
 
 /// A token without times follows the one before it.
-fn word(token: &Token, now: &mut f64) -> ChunkWord {
+fn word(token: &ModelToken, now: &mut f64) -> ChunkWord {
     let start = if token.start >= 0.0 { token.start } else { *now };
     let end = token.end.max(start);
     *now = end;
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn token(text: &[u8], start: f64, end: f64) -> Token {
-        Token { text: text.to_vec(), start, end, probability: 0.5 }
+    fn token(text: &[u8], start: f64, end: f64) -> ModelToken {
+        ModelToken { text: text.to_vec(), start, end, probability: 0.5 }
     }
 
     #[test]
