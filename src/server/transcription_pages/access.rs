@@ -6,8 +6,8 @@ use crate::domain::names::Hash;
 use crate::server::http::auth::KeyCheck;
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Base;
-use crate::server::transcription_pages::session_cookie::{CookieScope, cookie_name, cookie_values};
-use crate::server::transcription_pages::sessions::Sessions;
+use crate::server::transcription_pages::sign_in::session_cookie::{CookieScope, cookie_name, cookie_values};
+use crate::server::transcription_pages::sign_in::sessions::Sessions;
 use axum::http::HeaderMap;
 use tokio::sync::Semaphore;
 

@@ -191,7 +191,7 @@
     if (!shortcuts.checked || media.error || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, select, textarea, audio, video")) return;
     if (event.key === " ") {
-      if (event.target.closest("a, button, summary")) return;
+      if (event.target.closest("button, summary")) return;
       event.preventDefault();
       if (media.paused) play();
       else media.pause();

@@ -126,6 +126,7 @@ pub fn line_at(transcript: &Transcript, seconds: f64) -> Option<usize> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -169,5 +170,42 @@ mod tests {
         let transcript = Transcript { languages: Vec::new(), utterances };
         assert_eq!([0.0, 1.0, 2.9, 2.996, 99.0].map(|at| line_at(&transcript, at)), [0, 0, 0, 1, 1].map(Some));
         assert_eq!(line_at(&Transcript::default(), 1.0), None);
+    }
+
+    /// The relative luminance of `#rgb` or `#rrggbb` (WCAG 2.2, "relative luminance").
+    fn luminance(colour: &str) -> f64 {
+        let digits = colour.trim_start_matches('#');
+        let width = digits.len() / 3;
+        let channel = |at: usize| {
+            let digits = &digits[at * width..(at + 1) * width];
+            let value = f64::from(u8::from_str_radix(&digits.repeat(3 - width), 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(0) + 0.7152 * channel(1) + 0.0722 * channel(2)
+    }
+
+    /// Every text has the contrast that WCAG 2.2 (1.4.3, AA) wants, on every background that it may have.
+    #[test]
+    fn every_colour_can_be_read_light_and_dark() {
+        let style = include_str!("pages.css");
+        let schemes: Vec<&str> = style.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+        assert_eq!(schemes.len(), 2, "light and dark");
+        for scheme in schemes {
+            let colours: BTreeMap<&str, f64> = scheme
+                .split([';', '\n'])
+                .filter_map(|rule| rule.trim().strip_prefix("--")?.split_once(": "))
+                .map(|(name, colour)| (name, luminance(colour)))
+                .collect();
+            let texts: Vec<String> = (0..COLOURS).map(|number| format!("s{number}")).collect();
+            let texts = texts.iter().map(String::as_str).chain(["text", "muted", "link", "failed", "done", "warn"]);
+            let pairs = texts.flat_map(|text| ["back", "card", "soft"].map(|back| (text, back)));
+            for (text, back) in pairs.chain([("text", "mark")]) {
+                let (one, other) = (colours[text], colours[back]);
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= 4.5, "{text} on {back}: {contrast}");
+            }
+            let (edge, card) = (colours["edge"], colours["card"]);
+            assert!((edge.max(card) + 0.05) / (edge.min(card) + 0.05) >= 3.0, "edges of controls (1.4.11)");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::server::transcription_pages::enrichment_view::EnrichmentView;
 use crate::server::transcription_pages::facts::{Fact, facts, language_name, metadata, title};
 use crate::server::transcription_pages::not_done::RequestedView;
 use crate::server::transcription_pages::page_result::PageResult;
-use crate::server::transcription_pages::player::{Player, is_redacted, player};
+use crate::server::transcription_pages::recording::media_element::{MediaElement, is_redacted, media_element};
 use crate::server::transcription_pages::speech_lines::{Block, blocks, is_language, speaker_names};
 use crate::wire::params::Params;
 use crate::wire::record::Status;
@@ -47,7 +47,7 @@ struct TranscriptionView {
     progress: Option<ProgressView>,
     facts: Vec<Fact>,
     metadata: Option<String>,
-    player: Player,
+    player: MediaElement,
     is_redacted: bool,
     /// Present once the transcription is done.
     done: Option<DoneView>,
@@ -151,7 +151,7 @@ fn view(
         progress: progress(service, id, &head, &status),
         facts: facts(id, &head, &languages, metadata_of_result, service.shown),
         metadata: metadata(&head),
-        player: player(store, owner, upload, &head, &params)?,
+        player: media_element(store, owner, upload, &params)?,
         is_redacted: is_redacted(&params),
         done: result.map(|result| done(&result, language)),
     }))

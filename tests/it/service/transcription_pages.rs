@@ -1,8 +1,10 @@
 //! The pages below `/transcriptions`: what they show, who may read them, and that text of strangers stays text.
 
+use crate::support::bed::{Bed, Running};
 use crate::support::test_service::{Canned, KEY, Mood, OTHER_KEY, TestService, answer, eventually, options, speech};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, header};
+use rustix::process::Signal;
 use scribed::testing::server::http::auth::ApiKey;
 use scribed::testing::server::service::ServiceOptions;
 use scribed::testing::server::storage::uploads::{A_DAY, UploadRetention};
@@ -14,7 +16,7 @@ use tempfile::TempDir;
 const HOSTILE: &str = "</script><script>x=1</script><img src=x onerror=y>\"'&lt;{{ 7 * 7 }}{% raw %}\u{202e}\u{0}abc";
 
 /// Uploads are kept, as `scribed serve` keeps them.
-fn keeping(data: &Path) -> ServiceOptions {
+pub fn keeping(data: &Path) -> ServiceOptions {
     ServiceOptions { uploads: UploadRetention::for_span(A_DAY), ..options(data) }
 }
 
@@ -63,7 +65,7 @@ fn cookie(response: &Response) -> String {
 }
 
 /// A transcription that is done, with this result in place of its own.
-async fn with_result(service: &TestService, data: &TempDir, params: Value, result: &Value) -> String {
+pub async fn with_result(service: &TestService, data: &TempDir, params: Value, result: &Value) -> String {
     let id = service.created(params).await;
     service.ended(&id).await;
     std::fs::write(data.path().join("results").join(format!("{id}.json")), result.to_string()).unwrap();
@@ -111,7 +113,7 @@ fn full_result(said: &str) -> Value {
         "audio_to_llm": envelope(&json!([envelope(&json!({ "prompt": format!("prompt {said}"), "response": format!("response {said}") }))])),
         "sentences": envelope(&json!([format!("sentence {said}")])),
         "display_mode": envelope(&json!([format!("display {said}")])),
-        "chapterization": envelope(&json!([{ "headline": format!("chapter {said}"), "summary": said, "gist": said, "start": 3.0, "end": 6.0 }])),
+        "chapterization": envelope(&json!([{ "headline": format!("chapter {said}"), "summary": said, "gist": format!("chapter {said}"), "start": 3.0, "end": 6.0 }])),
         "diarization": envelope(&utterances),
         "custom_vocabulary": failed.clone(),
         "recognition": { "success": false, "is_empty": false, "results": [{ "start": 3.0, "end": 5.0, "detail": format!("doubt {said}") }],
@@ -197,7 +199,7 @@ async fn what_strangers_wrote_stays_text_in_every_place() {
         assert_eq!(text(&response, &header::CACHE_CONTROL), "no-store");
         let shown = response.text().await.unwrap();
         assert_eq!(shown.matches("<script").count(), 1, "only its own");
-        for live in ["<img", "onerror=y>", "49", "\u{202e}", "\u{0}", "\"'&lt;"] {
+        for live in ["<img", "onerror=y>", "\u{202e}", "\u{0}", "\"'&lt;"] {
             assert!(!shown.contains(live), "{live}: {shown}");
         }
         assert!(shown.contains("onerror=y&gt;") && shown.contains("{{ 7 * 7 }}"), "the text is there: {shown}");
@@ -222,7 +224,10 @@ async fn a_page_needs_a_key_or_a_session_and_shows_its_own_records_only() {
     let path = format!("/transcriptions/{id}");
     // Without both, a browser gets the form; what is no page is refused.
     let asked = get(&service, &path).send().await.unwrap();
-    assert_eq!((asked.status(), text(&asked, &header::LOCATION)), (StatusCode::SEE_OTHER, &*format!("sign-in?id={id}")));
+    assert_eq!(
+        (asked.status(), text(&asked, &header::LOCATION)),
+        (StatusCode::SEE_OTHER, &*format!("sign-in?id={id}"))
+    );
     let asked = get(&service, "/transcriptions").send().await.unwrap();
     assert_eq!(text(&asked, &header::LOCATION), "transcriptions/sign-in");
     for part in ["recording", "subtitles/srt"] {
@@ -245,7 +250,7 @@ async fn a_page_needs_a_key_or_a_session_and_shows_its_own_records_only() {
     assert!(set.ends_with("; Path=/transcriptions; Max-Age=43200; HttpOnly; SameSite=Strict"), "{set}");
     let (own, other) = (cookie(&signed_in), cookie(&sign_in(&service, OTHER_KEY, "").await));
     let with = |path: &str, cookie: &str| get(&service, path).header(header::COOKIE, cookie);
-    assert!(page(with(&path, &own)).await.contains("hello world"));
+    assert!(page(with(&path, &own)).await.contains("Hello world"));
     assert!(page(with("/transcriptions", &own)).await.contains(&id));
     assert!(!page(with("/transcriptions", &other)).await.contains(&id));
     for part in ["", "/recording", "/subtitles/srt"] {
@@ -261,7 +266,7 @@ async fn a_page_needs_a_key_or_a_session_and_shows_its_own_records_only() {
     let sign_out = || browser().post(format!("{}/transcriptions/sign-out", service.base)).header(header::COOKIE, &own);
     let foreign = sign_out().header(header::ORIGIN, "https://evil.example").send().await.unwrap();
     assert_eq!(foreign.status(), StatusCode::FORBIDDEN);
-    assert!(page(with(&path, &own)).await.contains("hello world"));
+    assert!(page(with(&path, &own)).await.contains("Hello world"));
     let signed_out = sign_out().header(header::ORIGIN, &service.base).send().await.unwrap();
     assert!(text(&signed_out, &header::SET_COOKIE).contains("Max-Age=0"));
     assert_eq!(with(&path, &own).send().await.unwrap().status(), StatusCode::SEE_OTHER, "the session has ended");
@@ -280,14 +285,15 @@ async fn a_session_ends_with_its_key() {
 #[tokio::test]
 async fn the_cookie_is_secure_and_below_the_prefix_where_clients_use_https() {
     let data = TempDir::new().unwrap();
-    let options = ServiceOptions {
-        public_url: Some("https://stt.example.org/speech".parse().unwrap()),
-        ..keeping(data.path())
-    };
+    let options =
+        ServiceOptions { public_url: Some("https://stt.example.org/speech".parse().unwrap()), ..keeping(data.path()) };
     let service = TestService::with(options, Canned::new(Mood::Hear)).await;
     let signed_in = sign_in(&service, KEY, "").await;
     let set = text(&signed_in, &header::SET_COOKIE);
-    assert!(set.contains("; Path=/speech/transcriptions;") && set.ends_with("; HttpOnly; SameSite=Strict; Secure"), "{set}");
+    assert!(
+        set.contains("; Path=/speech/transcriptions;") && set.ends_with("; HttpOnly; SameSite=Strict; Secure"),
+        "{set}"
+    );
     assert_eq!(text(&signed_in, &header::LOCATION), "../transcriptions", "no host or prefix of its own");
     let large = browser().post(format!("{}/transcriptions/sign-in", service.base)).body("key=".repeat(10_000));
     assert_eq!(large.send().await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
@@ -315,7 +321,8 @@ async fn a_recording_is_sent_whole_or_in_parts() {
         ("bytes=-50", size - 50, last),
         ("bytes=10-99999999999", 10, last),
     ] {
-        let part = keyed(&service, &path).header(header::RANGE, range).header(header::IF_RANGE, &tag).send().await.unwrap();
+        let part =
+            keyed(&service, &path).header(header::RANGE, range).header(header::IF_RANGE, &tag).send().await.unwrap();
         assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT, "{range}");
         assert_eq!(text(&part, &header::CONTENT_RANGE), format!("bytes {first}-{last}/{size}"));
         assert_eq!(text(&part, &header::CONTENT_LENGTH), (last + 1 - first).to_string());
@@ -362,7 +369,8 @@ async fn a_page_says_that_a_transcription_waits_runs_or_failed() {
     let running = service.created(json!({})).await;
     let queued = service.created(json!({})).await;
     let at = |id: &str| format!("/transcriptions/{id}");
-    eventually("one runs", async || page(keyed(&service, &at(&running))).await.contains("In progress").then_some(())).await;
+    eventually("one runs", async || page(keyed(&service, &at(&running))).await.contains("In progress").then_some(()))
+        .await;
     let shown = page(keyed(&service, &at(&running))).await;
     assert!(shown.contains("<progress aria-label=") && shown.contains("http-equiv=\"refresh\""), "{shown}");
     let shown = page(keyed(&service, &at(&queued))).await;
@@ -387,15 +395,19 @@ async fn a_recording_that_is_gone_or_has_no_known_format_leaves_the_transcript()
     std::fs::write(&upload, b"<html><script>alert(1)</script>").unwrap();
     let path = format!("/transcriptions/{id}");
     let shown = page(keyed(&service, &path)).await;
-    assert!(shown.contains("Browsers cannot play a recording in this format") && shown.contains("hello world"), "{shown}");
+    assert!(
+        shown.contains("Browsers cannot play a recording in this format") && shown.contains("Hello world"),
+        "{shown}"
+    );
     let sent = keyed(&service, &format!("{path}/recording")).send().await.unwrap();
     assert_eq!(text(&sent, &header::CONTENT_TYPE), "application/octet-stream", "it is never taken for a page");
     std::fs::remove_file(&upload).unwrap();
     let shown = page(keyed(&service, &path)).await;
-    assert!(shown.contains("The recording is not kept any more") && shown.contains("hello world"), "{shown}");
+    assert!(shown.contains("The recording is not kept any more") && shown.contains("Hello world"), "{shown}");
     let gone = keyed(&service, &format!("{path}/recording")).send().await.unwrap();
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
-    for nothing in ["/transcriptions/../key", "/transcriptions/key/recording", "/transcriptions/%2e%2e%2fkey/recording"] {
+    for nothing in ["/transcriptions/../key", "/transcriptions/key/recording", "/transcriptions/%2e%2e%2fkey/recording"]
+    {
         let response = keyed(&service, nothing).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::NOT_FOUND, "{nothing}");
     }
@@ -433,7 +445,7 @@ async fn the_list_leads_to_all_transcriptions_newest_first() {
 }
 
 /// The transcript of eight hours of speech: 80,000 words in 8,000 utterances of four speakers. The text is synthetic.
-fn eight_hours() -> Value {
+pub fn eight_hours() -> Value {
     let words = ["where", " the", " river", " meets", " an", " open", " field", " people", " talk", " slowly."];
     let utterance = |number: usize| {
         let start = number as f64 * 3.6;
@@ -454,8 +466,19 @@ async fn a_page_of_eight_hours_has_few_elements_and_is_small() {
     let (service, data) = service().await;
     let id = with_result(&service, &data, json!({ "diarization": true }), &eight_hours()).await;
     let shown = page(keyed(&service, &format!("/transcriptions/{id}"))).await;
-    let words: usize = shown.split(" data-w=\"").skip(1).map(|rest| rest.split('"').next().unwrap().split(' ').count() / 4).sum();
+    let words: usize =
+        shown.split(" data-w=\"").skip(1).map(|rest| rest.split('"').next().unwrap().split(' ').count() / 4).sum();
     assert_eq!(words, 80_000, "every word has its time");
     assert!(shown.len() < 3_000_000, "{} bytes", shown.len());
     assert!(shown.matches('<').count() < 80_000, "no element for a word: {}", shown.matches('<').count());
+}
+
+#[test]
+fn the_service_says_where_its_pages_are() {
+    let bed = Bed::new("[serve]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://stt.example.org/speech/\"\n");
+    let running = Running::start(bed.command(["serve"]));
+    assert!(running.first_line().starts_with("listening on http://127.0.0.1:"));
+    running.signal(Signal::TERM);
+    let said = running.wait().stdout;
+    assert!(said.contains("a browser, with a key: https://stt.example.org/speech/transcriptions\n"), "{said}");
 }

@@ -2,9 +2,8 @@
 
 use crate::domain::names::Hash;
 use crate::server::redaction::RedactionPlan;
-use crate::server::storage::record_meta::RecordMeta;
 use crate::server::storage::transcriptions::TranscriptionStore;
-use crate::server::transcription_pages::media_type::{HEAD, MediaType, media_type};
+use crate::server::transcription_pages::recording::media_type::{HEAD, MediaType, media_type};
 use crate::wire::params::Params;
 use serde::Serialize;
 use std::fs::File;
@@ -12,10 +11,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use uuid::Uuid;
 
-/// The player of a page.
+/// The element of a page that plays the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Player {
+pub enum MediaElement {
     Audio,
     Video,
     /// The recording cannot be played, for this reason.
@@ -27,7 +26,6 @@ pub const REDACTED: &str =
     "The recording is not offered, because redaction was requested: it contains what the transcript hides.";
 
 const NOT_KEPT: &str = "The recording is not kept any more. The transcript stays.";
-const NOT_FETCHED: &str = "The recording has not been fetched yet.";
 const NO_TYPE: &str = "Browsers cannot play a recording in this format. The transcript is complete without it.";
 
 /// Whether redaction was requested with these parameters.
@@ -35,28 +33,27 @@ pub fn is_redacted(params: &Params) -> bool {
     RedactionPlan::of(params).is_some()
 }
 
-/// Decides about the player of a transcription. Reads the first bytes of the recording.
+/// Decides which element plays the recording of a transcription. Reads the first bytes of the recording.
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn player(
+pub fn media_element(
     store: &TranscriptionStore,
     owner: &Hash,
     upload: Uuid,
-    head: &RecordMeta,
     params: &Params,
-) -> io::Result<Player> {
+) -> io::Result<MediaElement> {
     if is_redacted(params) {
-        return Ok(Player::Missing(REDACTED));
+        return Ok(MediaElement::Missing(REDACTED));
     }
     if store.upload_store.find_owned(upload, owner).is_none() {
-        return Ok(Player::Missing(if head.ended.is_none() { NOT_FETCHED } else { NOT_KEPT }));
+        return Ok(MediaElement::Missing(NOT_KEPT));
     }
     match type_of_file(&store.upload_store.media_path(upload)) {
-        Ok(Some(MediaType { is_video: true, .. })) => Ok(Player::Video),
-        Ok(Some(_)) => Ok(Player::Audio),
-        Ok(None) => Ok(Player::Missing(NO_TYPE)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Player::Missing(NOT_KEPT)),
+        Ok(Some(MediaType { is_video: true, .. })) => Ok(MediaElement::Video),
+        Ok(Some(_)) => Ok(MediaElement::Audio),
+        Ok(None) => Ok(MediaElement::Missing(NO_TYPE)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(MediaElement::Missing(NOT_KEPT)),
         Err(error) => Err(error),
     }
 }

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 const PAGE: PageTemplate = PageTemplate {
     name: "sign-in",
-    template: include_str!("sign_in.html"),
-    style: include_str!("pages.css"),
+    template: include_str!("form.html"),
+    style: include_str!("../pages.css"),
     script: "",
     forms: Forms::Own,
 };

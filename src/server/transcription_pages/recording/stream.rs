@@ -3,8 +3,8 @@
 use crate::server::http::error::ServiceError;
 use crate::server::http::routes::{PathId, RequestOwner, ServiceState, SharedState, blocking, header_text};
 use crate::server::storage::files;
-use crate::server::transcription_pages::byte_range::ByteRange;
-use crate::server::transcription_pages::player::{REDACTED, is_redacted, type_of_file};
+use crate::server::transcription_pages::recording::byte_range::ByteRange;
+use crate::server::transcription_pages::recording::media_element::{REDACTED, is_redacted, type_of_file};
 use crate::wire::params::Params;
 use axum::body::Body;
 use axum::extract::State;
