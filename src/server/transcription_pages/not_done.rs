@@ -4,9 +4,8 @@ use crate::domain::missing_enrichment::{Enrichment, PartOutcome, RequestedPart};
 use crate::domain::transcript::Transcript;
 use crate::server::transcription_pages::enrichment_view::PlayLink;
 use crate::server::transcription_pages::facts::{language_name, moment};
-use crate::server::transcription_pages::page_result::PageResult;
+use crate::server::transcription_pages::page_result::{DoubtfulPassage, PageResult};
 use serde::Serialize;
-use serde_json::Value;
 
 /// A requested enrichment and its outcome.
 #[derive(Debug, Serialize)]
@@ -27,7 +26,7 @@ pub struct IneffectiveRow {
     reason: String,
 }
 
-/// A passage of speech that was probably not recognised as it was said.
+/// A passage to compare with the recording.
 #[derive(Debug, Serialize)]
 pub struct DoubtfulRow {
     place: Option<PlayLink>,
@@ -57,11 +56,16 @@ impl RequestedView {
             .iter()
             .map(|one| IneffectiveRow { parameter: one.parameter.clone(), reason: one.reason.clone() })
             .collect();
+        let doubtful = |passage: &DoubtfulPassage| DoubtfulRow {
+            place: PlayLink::to(passage.start, shown),
+            end: moment(passage.end),
+            detail: passage.detail.clone(),
+        };
         let has_shortfall = result.parts.iter().any(|part| part.outcome.is_shortfall()) || !without_effect.is_empty();
         Self {
             rows: rows.into_iter().map(row).collect(),
             not_understood: not_understood.map(|part| part.words.clone().unwrap_or_default()),
-            doubtful: doubtful(result.recognition.as_ref(), shown),
+            doubtful: result.doubtful.iter().map(doubtful).collect(),
             without_effect,
             has_shortfall,
         }
@@ -86,22 +90,6 @@ fn row(part: &RequestedPart) -> RequestedRow {
         is_done: !part.outcome.is_shortfall(),
         reason: part.words.clone().unwrap_or_default(),
     }
-}
-
-/// Returns the passages of the recognition's envelope.
-fn doubtful(recognition: Option<&Value>, shown: &Transcript) -> Vec<DoubtfulRow> {
-    let passages = recognition.and_then(|envelope| envelope.get("results")?.as_array()).into_iter().flatten();
-    let passage = |passage: &Value| {
-        let number = |name: &str| passage.get(name).and_then(Value::as_f64);
-        let confidence = || number("confidence").map(|mean| format!("mean confidence of the words {mean:.2}"));
-        let detail = passage.get("detail").and_then(Value::as_str).map(str::to_owned);
-        Some(DoubtfulRow {
-            place: PlayLink::to(number("start")?, shown),
-            end: moment(number("end")?),
-            detail: detail.or_else(confidence).unwrap_or_default(),
-        })
-    };
-    passages.filter_map(passage).collect()
 }
 
 /// Returns what people call an enrichment.

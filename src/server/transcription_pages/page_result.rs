@@ -19,10 +19,25 @@ pub struct PageResult {
     /// What became of each requested enrichment.
     pub parts: Vec<RequestedPart>,
     pub metadata: ResultMetadata,
-    /// The envelope that says which speech was not understood.
-    pub recognition: Option<Value>,
+    /// The passages that were probably not recognised as they were said.
+    pub doubtful: Vec<DoubtfulPassage>,
+    /// Whether the recogniser gave no times of words, so that they are estimated.
+    pub has_estimated_times: bool,
     /// The texts of the display mode, one for each utterance.
     pub display: Vec<String>,
+}
+
+/// A passage of speech that was probably not recognised as it was said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoubtfulPassage {
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub end: f64,
+    /// From 0; `None` for all channels.
+    pub channel: Option<u32>,
+    /// Why; empty if the service does not say.
+    pub detail: String,
 }
 
 /// Parts of a result that no other reader keeps.
@@ -52,7 +67,8 @@ impl PageResult {
             enrichments,
             parts: delivered.parts(params),
             metadata: rest.metadata.0.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
-            recognition: rest.recognition.0,
+            doubtful: passages(rest.recognition.get("results")),
+            has_estimated_times: rest.recognition.get("times").and_then(Value::as_str) == Some("estimated"),
             display: texts(rest.display_mode.get("results")),
         }
     }
@@ -61,6 +77,20 @@ impl PageResult {
     pub fn translation(&self, language: &str) -> Option<&TranslatedSpeech> {
         self.enrichments.translations.iter().find(|known| known.language.as_deref() == Some(language))
     }
+}
+
+/// Reads the passages of the envelope `recognition`.
+fn passages(list: Option<&Value>) -> Vec<DoubtfulPassage> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    let passage = |passage: &Value| {
+        let number = |name: &str| passage.get(name).and_then(Value::as_f64);
+        let confidence = || number("confidence").map(|mean| format!("mean confidence of the words {mean:.2}"));
+        let detail = passage.get("detail").and_then(Value::as_str).map(str::to_owned);
+        let channel = passage.get("channel").and_then(Value::as_u64).and_then(|channel| u32::try_from(channel).ok());
+        let detail = detail.or_else(confidence).unwrap_or_default();
+        Some(DoubtfulPassage { start: number("start")?, end: number("end")?, channel, detail })
+    };
+    list.filter_map(passage).collect()
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {

@@ -3,6 +3,7 @@
 
 use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::transcription_pages::facts::moment;
+use crate::server::transcription_pages::page_result::DoubtfulPassage;
 use crate::server::transcription_pages::word_times::{plain, word_times};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,8 @@ struct SpeechLine {
     text: String,
     /// A language code, if it is not that of the transcript.
     language: Option<String>,
+    /// Whether it was probably not recognised as it was said.
+    is_doubtful: bool,
     /// See [`word_times`].
     words: String,
 }
@@ -82,7 +85,7 @@ impl Voice {
 }
 
 /// Returns the blocks of a transcript. Channels are named only where there are several.
-pub fn blocks(transcript: &Transcript, names: &SpeakerNames) -> Vec<Block> {
+pub fn blocks(transcript: &Transcript, names: &SpeakerNames, doubtful: &[DoubtfulPassage]) -> Vec<Block> {
     let voices: BTreeSet<Voice> = transcript.utterances.iter().map(Voice::of).collect();
     let is_named = voices.len() > 1 || voices.iter().any(|voice| matches!(voice, Voice::Speaker(_)));
     let main_language = transcript.languages.first().map(String::as_str).unwrap_or_default();
@@ -93,7 +96,10 @@ pub fn blocks(transcript: &Transcript, names: &SpeakerNames) -> Vec<Block> {
         for (nth, part) in turn.chunks(PER_BLOCK).enumerate() {
             let lines = part.iter().map(|utterance| {
                 number += 1;
-                line(utterance, number - 1, main_language)
+                SpeechLine {
+                    is_doubtful: is_doubtful(utterance, doubtful),
+                    ..line(utterance, number - 1, main_language)
+                }
             });
             blocks.push(Block {
                 speaker: (is_named && nth == 0).then(|| voice.name(names)),
@@ -111,7 +117,18 @@ fn line(utterance: &Utterance, number: usize, main_language: &str) -> SpeechLine
     let language = Some(&utterance.language).filter(|language| *language != main_language && is_language(language));
     let rounded = |seconds: f64| if seconds.is_finite() { (seconds * 100.0).round() / 100.0 } else { 0.0 };
     let (start, end) = (rounded(utterance.start), rounded(utterance.end));
-    SpeechLine { number, start, end, at: moment(start), text, language: language.cloned(), words }
+    SpeechLine { number, start, end, at: moment(start), text, language: language.cloned(), is_doubtful: false, words }
+}
+
+/// Whether an utterance and one of the passages overlap.
+fn is_doubtful(utterance: &Utterance, doubtful: &[DoubtfulPassage]) -> bool {
+    // A passage ends with a word, and times are rounded.
+    const ROUNDING: f64 = 0.01;
+    let overlaps = |passage: &DoubtfulPassage| {
+        let is_same_channel = passage.channel.is_none_or(|channel| channel == utterance.channel);
+        is_same_channel && utterance.start + ROUNDING < passage.end && passage.start + ROUNDING < utterance.end
+    };
+    doubtful.iter().any(overlaps)
 }
 
 /// Whether a text is a plain language code, which the attribute `lang` may have.
@@ -146,7 +163,10 @@ mod tests {
     fn heads(utterances: Vec<Utterance>) -> Vec<(Option<String>, Option<u32>, usize)> {
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances };
         let names = speaker_names("Speaker 1: Anna\nnonsense\nSpeaker x: y\nSpeaker 2:  ");
-        blocks(&transcript, &names).into_iter().map(|block| (block.speaker, block.colour, block.lines.len())).collect()
+        blocks(&transcript, &names, &[])
+            .into_iter()
+            .map(|block| (block.speaker, block.colour, block.lines.len()))
+            .collect()
     }
 
     #[test]
@@ -162,6 +182,17 @@ mod tests {
         assert_eq!(channels, [(name("Channel 1"), Some(0), 1), (name("Channel 2"), Some(1), 1)]);
         let long = heads((0..45).map(|at| said(f64::from(at), Some(0), 0)).collect());
         assert_eq!(long, [(name("Speaker 1"), Some(0), 20), (None, Some(0), 20), (None, Some(0), 5)]);
+    }
+
+    #[test]
+    fn a_line_in_doubt_is_one_that_a_passage_of_its_channel_overlaps() {
+        let passage = |channel| DoubtfulPassage { start: 1.0, end: 3.0, channel, detail: String::new() };
+        let is_in_doubt = |start, channel| is_doubtful(&said(start, None, 0), &[passage(channel)]);
+        assert_eq!(
+            [0.0, 0.5, 1.0, 2.9, 3.0].map(|start| is_in_doubt(start, Some(0))),
+            [false, true, true, true, false]
+        );
+        assert!(is_in_doubt(1.0, None) && !is_in_doubt(1.0, Some(1)));
     }
 
     #[test]

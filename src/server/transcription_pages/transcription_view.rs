@@ -73,6 +73,7 @@ struct DoneView {
     /// The transcript and its translations.
     versions: Vec<Version>,
     blocks: Vec<Block>,
+    has_estimated_times: bool,
     subtitles: Vec<SubtitleLink>,
     enrichments: EnrichmentView,
     requested: RequestedView,
@@ -189,7 +190,8 @@ fn done(result: &PageResult, wanted: Option<&str>) -> DoneView {
         language: language.filter(|code| is_language(code)).cloned(),
         spoken: original.languages.first().filter(|code| is_language(code)).cloned(),
         versions: versions(result, translation.and_then(|translation| translation.language.as_deref())),
-        blocks: blocks(shown, &names),
+        blocks: blocks(shown, &names, &result.doubtful),
+        has_estimated_times: result.has_estimated_times,
         subtitles: subtitles(result),
         enrichments: EnrichmentView::of(result, shown),
         requested: RequestedView::of(result, shown),

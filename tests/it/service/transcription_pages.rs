@@ -159,6 +159,7 @@ async fn a_page_shows_every_enrichment_and_what_was_not_done() {
         "no effect we said",
         "not understood we said",
         "doubt we said",
+        "0:03</a> <em class=\"doubt\">in doubt</em> <span dir=\"auto\">we said",
         "<strong>Custom vocabulary</strong> (failed)",
     ] {
         assert!(shown.contains(said), "{said}: {shown}");
