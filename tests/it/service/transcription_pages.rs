@@ -393,7 +393,9 @@ async fn a_recording_that_is_gone_or_has_no_known_format_leaves_the_transcript()
     let id = service.created(json!({})).await;
     let record = service.ended(&id).await;
     let upload = data.path().join("uploads").join(record["file"]["id"].as_str().unwrap());
-    std::fs::write(&upload, b"<html><script>alert(1)</script>").unwrap();
+    let mut other = b"<html><script>alert(1)</script>".to_vec();
+    other.resize(speech().len(), b' ');
+    std::fs::write(&upload, other).unwrap();
     let path = format!("/transcriptions/{id}");
     let shown = page(keyed(&service, &path)).await;
     assert!(

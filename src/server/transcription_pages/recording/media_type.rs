@@ -28,9 +28,10 @@ pub fn media_type(head: &[u8]) -> Option<MediaType> {
         _ if at(4, b"ftyp") => video("video/mp4"),
         _ if at(0, b"\x1a\x45\xdf\xa3") => video("video/webm"),
         _ if at(0, b"ID3") => audio("audio/mpeg"),
-        // Frames of MPEG audio: eleven bits of ones; of these, layer 0 is AAC (ADTS).
+        // Frames of MPEG audio: eleven bits of ones. Layer 0 is AAC (ADTS); only layers II and III are taken for MPEG audio,
+        // because text in UTF-16 begins like layer I.
         [0xff, second, ..] if second & 0xf6 == 0xf0 => audio("audio/aac"),
-        [0xff, second, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => audio("audio/mpeg"),
+        [0xff, second, ..] if second & 0xe0 == 0xe0 && matches!(second & 0x06, 0x02 | 0x04) => audio("audio/mpeg"),
         _ => None,
     }
 }

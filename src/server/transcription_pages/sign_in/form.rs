@@ -56,7 +56,12 @@ pub async fn get_form(uri: Uri) -> Result<Response, ServiceError> {
 }
 
 /// Handles `POST /transcriptions/sign-in`: begins a session. Pages of other origins are refused before.
-pub async fn sign_in(State(service): SharedState, base: Base, body: Body) -> Result<Response, ServiceError> {
+pub async fn sign_in(
+    State(service): SharedState,
+    base: Base,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ServiceError> {
     let too_large = |_| ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, "the form is larger than 8 KiB");
     let body = axum::body::to_bytes(body, LARGEST).await.map_err(too_large)?;
     let (mut key, mut id) = (String::new(), None);
@@ -76,6 +81,8 @@ pub async fn sign_in(State(service): SharedState, base: Base, body: Body) -> Res
         let page = PAGE.respond(&SignInView { id: id.map(|id| id.to_string()), is_wrong: true })?;
         return Ok((StatusCode::FORBIDDEN, page).into_response());
     };
+    // The browser forgets the id of the session before.
+    service.pages.sign_out(&headers);
     let page = id.map_or_else(list_from_form, |id| id.to_string());
     with_cookie(redirect(&page), service.pages.cookie_scope(&base).set(&session))
 }
