@@ -49,7 +49,7 @@ pub struct RequestedView {
 impl RequestedView {
     /// `shown` is the transcript that links lead into.
     pub fn of(result: &PageResult, shown: &Transcript) -> Self {
-        let (recognition, rows): (Vec<_>, Vec<_>) = result.parts.iter().partition(|part| is_recognition(part));
+        let (recognition, rows): (Vec<_>, Vec<_>) = result.parts.iter().partition(is_recognition);
         let not_understood = recognition.iter().find(|part| part.outcome.is_shortfall());
         let effect = &result.metadata.parameters_without_effect;
         let without_effect: Vec<IneffectiveRow> = effect
