@@ -3,13 +3,14 @@
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
 //! turns audio into text, `diarization/` tells speakers apart, `redaction/` hides personal information,
 //! `language_model/` makes enrichments of the text, `http_engine/` reaches recognisers and language models, `webhooks/`
-//! reports creations and ends, `status_page/` shows the service's state, `openai/` offers the service in the form of
-//! OpenAI's interface. Start reading at `service.rs`.
+//! reports creations and ends, `status_page/` shows the service's state, `transcription_pages/` show transcriptions with
+//! their recordings, `openai/` offers the service in the form of OpenAI's interface. Start reading at `service.rs`.
 
 pub(crate) mod diarization;
 mod english_calendar;
 mod fair_share;
 pub(crate) mod fetch;
+mod html_page;
 pub(crate) mod http;
 pub(crate) mod http_engine;
 pub(crate) mod language_model;
@@ -19,4 +20,5 @@ pub(crate) mod redaction;
 pub(crate) mod service;
 mod status_page;
 pub(crate) mod storage;
+pub(crate) mod transcription_pages;
 pub(crate) mod webhooks;

@@ -33,6 +33,7 @@ use crate::server::storage::owners::Assigned;
 use crate::server::storage::response_cache::ResponseCache;
 use crate::server::storage::transcriptions::{StoreOpenError, StoreRules, TranscriptionStore};
 use crate::server::storage::uploads::{UploadLimits, UploadRetention, UploadRules};
+use crate::server::transcription_pages::access::PageAccess;
 use crate::server::webhooks::dispatcher;
 use crate::server::webhooks::dispatcher::{Dispatcher, ServiceWebhook};
 use crate::server::webhooks::pending::PendingDeliveries;
@@ -190,6 +191,7 @@ pub async fn start(
         reach: options.reach,
         born: clock.uptime(),
         shown: options.shown,
+        pages: PageAccess::new(address.port()),
         statistics: Statistics::default(),
         pending_deliveries,
         progress,

@@ -65,6 +65,9 @@ async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>)
         "public_url": serve.public_url.as_ref().map(ToString::to_string),
     }))?;
     context.print_line(&format!("listening on {scheme}://{address}"))?;
+    let public = serve.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let base = public.unwrap_or_else(|| format!("{scheme}://{address}"));
+    context.print_line(&format!("transcriptions in a browser, with a key: {base}/transcriptions"))?;
     if serve.keys.is_empty() {
         context.print_line(&format!("its key is in {}", serve.data.join("key").display()))?;
     }

@@ -104,6 +104,14 @@ struct AcceptedKey {
     name: Option<Arc<str>>,
 }
 
+/// An accepted key, without the key itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credential {
+    key: Hash,
+    /// The owner of the records that are created with the key.
+    pub owner: Hash,
+}
+
 impl KeyCheck {
     /// Accepts these keys, each with the owner at the same position. `headers` are searched in their order.
     pub fn new(keys: &[ApiKey], owners: &[Hash], headers: Vec<String>) -> Self {
@@ -160,8 +168,8 @@ impl KeyCheck {
     }
 
     /// Returns the owner of the key that a request for the status page carries. A browser cannot send a key's header,
-    /// so here the key may also be the password of HTTP Basic (RFC 7617), with any user name. The other endpoints do
-    /// not accept it: browsers send such a password with requests of any page.
+    /// so here the key may also be the password of HTTP Basic (RFC 7617), with any user name. The other endpoints and
+    /// pages do not accept it: browsers send such a password with requests of any page.
     ///
     /// # Errors
     /// As [`KeyCheck::authenticate`].
@@ -181,6 +189,17 @@ impl KeyCheck {
     pub fn owners(&self) -> Vec<Hash> {
         let owners: BTreeSet<Hash> = self.keys().iter().map(|known| known.owner).collect();
         owners.into_iter().collect()
+    }
+
+    /// Returns the credential of a key; `None` if the key is not accepted.
+    pub fn credential(&self, key: &[u8]) -> Option<Credential> {
+        let key = owner(key);
+        self.find(key).map(|owner| Credential { key, owner })
+    }
+
+    /// Whether the key of a credential is still accepted, with the same owner.
+    pub fn accepts(&self, credential: &Credential) -> bool {
+        self.find(credential.key) == Some(credential.owner)
     }
 
     fn check_key(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {

@@ -60,6 +60,17 @@ fn own_host(headers: &HeaderMap) -> Option<String> {
 pub struct Base(String);
 
 impl Base {
+    /// Returns the path that all addresses begin with, without a slash at the end; empty if there is none.
+    pub fn path(&self) -> &str {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        rest.find('/').map_or("", |slash| rest[slash..].trim_end_matches('/'))
+    }
+
+    /// Whether clients reach the service by https.
+    pub fn is_https(&self) -> bool {
+        self.0.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    }
+
     /// Returns the `audio_url` of an upload.
     pub fn audio_url(&self, id: Uuid) -> String {
         upload::audio_url(&self.0, &UploadId::new(id.to_string()))
@@ -127,6 +138,14 @@ mod tests {
         assert_eq!(links(None).base_for(&headers, None).0, "http://inner:80");
         assert_eq!(links(None).base_for(&HeaderMap::new(), None).0, "http://127.0.0.1:8472");
         assert_eq!(base(links(Some("https://a.example/stt")), "127.0.0.1"), "https://a.example/stt");
+    }
+
+    #[test]
+    fn a_base_has_a_path_and_a_scheme() {
+        let of = |base: &str| (Base(base.to_owned()).path().to_owned(), Base(base.to_owned()).is_https());
+        assert_eq!(of("https://a.example/stt/x"), ("/stt/x".to_owned(), true));
+        assert_eq!(of("http://127.0.0.1:8472"), (String::new(), false));
+        assert_eq!(of("HTTPS://a.example/"), (String::new(), true));
     }
 
     #[test]

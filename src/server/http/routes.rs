@@ -35,6 +35,8 @@ use crate::server::recognition::registry::Recognisers;
 use crate::server::status_page::page;
 use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::response_cache::ResponseCache;
+use crate::server::transcription_pages::access::{self, PageAccess};
+use crate::server::transcription_pages::endpoints as page_endpoints;
 use crate::server::webhooks::pending::PendingDeliveries;
 use crate::wire::error::ErrorBody;
 use crate::wire::health as wire_health;
@@ -80,6 +82,8 @@ pub struct ServiceState {
     pub links: Links,
     /// When the service started.
     pub born: Uptime,
+    /// Who may see the pages of transcriptions.
+    pub pages: PageAccess,
     /// The numbers on the status page.
     pub statistics: Statistics,
     /// The calls that somebody waits for.
@@ -133,6 +137,18 @@ impl Endpoints {
         self.public = std::mem::take(&mut self.public).route(path, on(method, handler));
     }
 
+    /// Adds a page that needs a key or a session; without one, `sign_in` answers.
+    pub fn add_page<H, T, S, U>(&mut self, path: &str, handler: H, sign_in: S)
+    where
+        H: Handler<T, Arc<ServiceState>>,
+        S: Handler<U, Arc<ServiceState>>,
+        T: 'static,
+        U: 'static,
+    {
+        self.all = std::mem::take(&mut self.all).route(path, on(MethodFilter::GET, handler));
+        self.public = std::mem::take(&mut self.public).route(path, on(MethodFilter::GET, sign_in));
+    }
+
     fn front(self, service: &Arc<ServiceState>) -> Front {
         let finish = |router: Router<Arc<ServiceState>>| {
             router.fallback(unknown_path).method_not_allowed_fallback(unknown_path).with_state(Arc::clone(service))
@@ -160,6 +176,7 @@ impl Front {
             &mut endpoints,
             &V1Call { second, clock: Arc::clone(&service.clock), reach: service.reach.clone(), long },
         );
+        page_endpoints::add_endpoints(&mut endpoints);
         openapi::add_endpoint(&mut endpoints, service.key_check.headers());
         endpoints.front(service)
     }
@@ -192,6 +209,10 @@ impl Front {
             None if openai::is_path(request.uri().path()) => {
                 Ok(self.service.key_check.authenticate_bearer(request.headers()))
             }
+            None if access::is_path(request.uri().path()) => {
+                let ServiceState { pages, key_check, clock, .. } = &*self.service;
+                Ok(pages.authenticate(key_check, request.headers(), clock.uptime()))
+            }
             None => Ok(self.service.key_check.authenticate(request.headers())),
         };
         let held = match authenticated {
@@ -208,7 +229,10 @@ impl Front {
                 hold_until_sent(self.answer_authenticated(request).await, held)
             }
             Ok(None) => {
-                *request.body_mut() = Body::empty();
+                // The key itself is in the body of the form; the endpoint bounds it.
+                if request.uri().path() != access::SIGN_IN_PATH {
+                    *request.body_mut() = Body::empty();
+                }
                 call(self.public, &self.service, request).await
             }
             Err(refusal) => complete(&self.service, &request.uri().clone(), refusal.into_response()),
@@ -282,9 +306,10 @@ impl<S: Sync> FromRequestParts<S> for RequestOwner {
 
 /// Why a request may not reach endpoints that need a key.
 #[derive(Debug, Clone)]
-struct NoKey(ServiceError);
+pub struct NoKey(ServiceError);
 
-async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
+/// Refuses a request without a valid key.
+pub async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
     refusal.map_or_else(internal_error, |Extension(NoKey(refusal))| refusal)
 }
 

@@ -4,27 +4,27 @@
 //! the browser asks for; the page then shows that key's newest records. Without any key there are only numbers that
 //! reveal nothing of a record, and only for requests from this machine itself. `/?key` always asks for the key.
 
-use crate::domain::escape;
 use crate::domain::names::Hash;
+use crate::server::html_page::{Forms, PageTemplate};
 use crate::server::http::auth::KeyCheck;
 use crate::server::http::error::ServiceError;
-use crate::server::http::routes::{SharedState, blocking, internal_error};
+use crate::server::http::routes::{SharedState, blocking};
 use crate::server::status_page::view::View;
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
-use axum::response::{Html, IntoResponse, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
-use sha2::{Digest as _, Sha256};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-const STYLE: &str = include_str!("page.css");
-const TEMPLATE: &str = include_str!("page.html");
+const PAGE: PageTemplate = PageTemplate {
+    name: "status",
+    template: include_str!("page.html"),
+    style: include_str!("page.css"),
+    script: "",
+    forms: Forms::None,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
@@ -49,7 +49,7 @@ pub async fn get_page(
     };
     let seen = blocking(move || View::build(&own, owner)).await.map_err(IntoResponse::into_response)?;
     let view = seen.map_err(|error| ServiceError::from_disk(&error).into_response())?;
-    Ok((security_headers(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
+    PAGE.respond(&view).map_err(IntoResponse::into_response)
 }
 
 /// Decides what the request may see. A wrong key is refused even where none is needed.
@@ -79,43 +79,11 @@ fn challenge(refusal: ServiceError) -> Response {
         .into_response()
 }
 
-/// Returns headers that forbid scripts, content from elsewhere, caching and framing.
-fn security_headers() -> [(HeaderName, HeaderValue); 6] {
-    let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    );
-    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
-    [
-        (header::CONTENT_SECURITY_POLICY, policy),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
-    ]
-}
-
-fn render(view: &View) -> Result<String, ServiceError> {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // An upload's name may contain characters that make it look like another one.
-    environment.set_formatter(|out, state, value| match value.as_str() {
-        Some(text) if !value.is_safe() => escape_formatter(out, state, &escape::lines(text).into_owned().into()),
-        _ => escape_formatter(out, state, value),
-    });
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
-    environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {
-        tracing::error!(error = format!("{error:#}"), "cannot render the status page");
-        internal_error()
-    })
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use axum::http::HeaderName;
 
     fn near(peer: &str, heads: &[(&'static str, &'static str)]) -> bool {
         let heads = heads.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));

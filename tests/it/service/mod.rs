@@ -25,6 +25,8 @@ mod redaction;
 mod request_parameters;
 mod status_page;
 pub mod transcription_log;
+mod transcription_pages;
+mod transcription_pages_in_a_browser;
 mod transcription_store;
 mod unintelligible_speech;
 mod upload_retention;
