@@ -1,5 +1,4 @@
-//! Recognises chunks with a model that is loaded once; each chunk that is recognised at the same time takes a state of
-//! its own.
+//! Recognises chunks with a model that is loaded once; each chunk takes a state of its own.
 
 use super::library::{LibraryFailure, LoadedModel, WhisperLibrary, WhisperRequest, WhisperState};
 use super::model_file::{self, WhisperModel};
@@ -71,6 +70,7 @@ pub struct WhisperRecogniser {
     identity: String,
     library: Arc<WhisperLibrary>,
     model: Arc<LoadedModel>,
+    /// Limits how many chunks are recognised at once.
     states: Pool<WhisperState>,
 }
 
@@ -185,18 +185,19 @@ impl Recogniser for WhisperRecogniser {
         let start = || WhisperState::start(&self.model).ok_or_else(failed);
         let mut state = self.states.checkout(|_| true, start)?;
         let request = WhisperRequest { threads: self.threads(), language, prompt: &prompt, cancelled: chunk.cancelled };
-        match state.recognise(&normalised(chunk.samples), &request) {
+        let recognised = match state.recognise(&normalised(chunk.samples), &request) {
             Ok(()) => Ok(RecognisedChunk {
                 words: words(state.segments(), seconds),
                 language: state.language().and_then(|code| code_of(&code)).map(str::to_owned),
                 is_written: true,
                 has_estimated_times: false,
             }),
-            Err(failure) => {
-                state.discard();
-                Err(if failure == LibraryFailure::Cancelled { RecogniserError::Cancelled } else { failed() })
-            }
-        }
+            Err(LibraryFailure::Cancelled) => Err(RecogniserError::Cancelled),
+            Err(LibraryFailure::Failed) => Err(failed()),
+        };
+        // Its random numbers go on where they were, and those of a new one begin anew: equal chunks have equal words.
+        state.discard();
+        recognised
     }
 
     fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
