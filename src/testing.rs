@@ -316,7 +316,7 @@ pub mod server {
             pub use crate::server::recognition::transcribe::{LONGEST, TranscribeError, TranscribeOptions, transcribe};
         }
         pub mod unsupported {
-            pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_LANGUAGE_MODEL};
+            pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_APERTIUM, WITH_LANGUAGE_MODEL};
         }
         pub mod worker {
             pub use crate::server::recognition::worker::{AGAIN, Worker};
@@ -324,6 +324,9 @@ pub mod server {
     }
     pub mod redaction {
         pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
+    }
+    pub mod translation {
+        pub use crate::server::translation::apertium::ApertiumOptions;
     }
     pub mod service {
         pub use crate::server::service::{REQUESTS, RunningService, ServiceOptions, StartError, health, start};

@@ -26,6 +26,7 @@ use crate::server::recognition::recogniser::Recogniser;
 use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
 use crate::server::service::{self, RunningService};
 use crate::server::storage::uploads::{A_DAY, UploadRetention};
+use crate::server::translation::apertium::ApertiumOptions;
 use crate::server::webhooks::dispatcher::ServiceWebhook;
 use crate::server::webhooks::policy::DeliveryRetries;
 use crate::server::webhooks::signature;
@@ -213,6 +214,7 @@ pub fn service_options(
             + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>()
             + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
         language_model: serve.language_model.as_ref().map(language_model),
+        translator: Some(ApertiumOptions::default()),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,

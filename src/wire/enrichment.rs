@@ -136,9 +136,25 @@ pub struct Translated {
     /// Translated subtitles, one item for each requested format. Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<super::result::Subtitles>>,
+    /// How the translation was made, if no language model has made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translator: Option<Either<TranslatorNote>>,
     /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// How a translation was made without a language model.
+// Not in the interface.
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
+pub struct TranslatorNote {
+    /// Name of the program, such as `apertium`.
+    pub name: String,
+    /// What it was run with, such as `eng-spa`.
+    pub modes: Vec<String>,
+    /// Languages that the text went through, if there is no direct translation: it then has the errors of two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<String>,
 }
 
 /// A named entity.

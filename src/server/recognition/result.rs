@@ -150,8 +150,9 @@ impl WrittenResult {
         let translated_cues: BTreeMap<&str, Vec<Cue>> = completion
             .model
             .translations
+            .by_target
             .iter()
-            .filter_map(|(target, made)| Some((target.as_str(), layout.cues(made.as_ref().ok()?))))
+            .filter_map(|(target, made)| Some((target.as_str(), layout.cues(&made.as_ref().ok()?.transcript))))
             .collect();
         let files = layout.files(&original_cues);
         let translated_files: BTreeMap<&str, SubtitleFiles<'_>> =
@@ -323,7 +324,7 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
         let started = clock.uptime();
         let results: Vec<TranslatedOut<'a>> =
             self.params.target_languages().into_iter().map(|target| self.translated(target, clock)).collect();
-        let took = rounded(seconds(clock, started) + self.made.translation_seconds);
+        let took = rounded(seconds(clock, started) + self.made.translations.seconds);
         let (transcript, _) = self.original;
         let failed = results.iter().find_map(|result| result.error.clone());
         let failed = failed.or_else(|| results.is_empty().then(|| unsupported::unsupported_error("translation")));
@@ -332,10 +333,13 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
         };
         // One target may have failed and another one not.
         let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
-        let error =
-            if self.made.translations.is_empty() { unsupported::unsupported_error("translation") } else { error };
+        let error = if self.made.translations.by_target.is_empty() {
+            unsupported::unsupported_error("translation")
+        } else {
+            error
+        };
         let results = Some(results).filter(|results| !results.is_empty());
-        let exec_time = if self.made.translations.is_empty() { 0.0 } else { took };
+        let exec_time = if self.made.translations.by_target.is_empty() { 0.0 } else { took };
         Envelope { is_empty, results, exec_time: Some(exec_time), ..Envelope::failed(error) }
     }
 
@@ -349,11 +353,12 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
                 utterances: original.utterances,
                 sentences: original.sentences.clone(),
                 subtitles: original.subtitles.clone(),
+                translator: None,
             };
         }
-        match self.made.translations.get(target) {
+        match self.made.translations.by_target.get(target) {
             Some(Ok(made)) => {
-                let utterances = made.utterances.as_slice();
+                let utterances = made.transcript.utterances.as_slice();
                 let has_sentences = self.params.sentences == Some(true);
                 TranslatedOut {
                     error: None,
@@ -362,6 +367,7 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
                     utterances: Utterances(utterances),
                     sentences: has_sentences.then(|| [sentences(utterances, clock)]),
                     subtitles: (self.subtitles)(target),
+                    translator: made.translator.as_ref(),
                 }
             }
             Some(Err(error)) => untranslated(target, error.clone()),
@@ -379,6 +385,7 @@ fn untranslated(target: &str, error: EnvelopeError) -> TranslatedOut<'_> {
         utterances: Utterances(&[]),
         sentences: None,
         subtitles: None,
+        translator: None,
     }
 }
 

@@ -26,6 +26,7 @@ mod request_parameters;
 mod status_page;
 pub mod transcription_log;
 mod transcription_store;
+mod translation;
 mod unintelligible_speech;
 mod upload_retention;
 mod webhooks;

@@ -426,6 +426,11 @@ fn the_table_of_parameters_is_published() {
         let effect = cells.iter().find(|cells| cells[0].trim_matches('`') == path).map(|cells| cells[4]);
         assert!(effect.is_some_and(|effect| effect.contains("With a language model: ")), "{path}: {effect:?}");
     }
+    for (path, ability) in scribed::testing::server::recognition::unsupported::WITH_APERTIUM {
+        let effect = cells.iter().find(|cells| cells[0].trim_matches('`') == path).map(|cells| cells[4]);
+        let told = format!("With Apertium: {ability}");
+        assert!(effect.is_some_and(|effect| effect.contains(&told)), "{path}: {effect:?}");
+    }
     let tests = all_code();
     for cells in &cells {
         assert!(!cells[4].is_empty(), "{cells:?}");
