@@ -621,7 +621,7 @@ mod tests {
         let with = |directions, language_model, languages: &[&str]| {
             let targets = ["es", "pt", "en", "yo"];
             let request = json!({ "translation": true, "language_config": { "languages": languages },
-                "translation_config": { "target_languages": targets, "context": "a talk", "informal": true } });
+                "translation_config": { "target_languages": targets, "lipsync": true, "context": "a talk", "informal": true } });
             let service = ServiceTraits { directions, language_model, ..BUILT_IN };
             let foreseen = UnsupportedParts::check(&Params::parse_lenient(&request), service);
             let ineffective: Vec<String> = foreseen.without_effect.iter().map(ToString::to_string).collect();

@@ -48,6 +48,9 @@ impl Directions {
         if let Some(mode) = self.mode(from, to) {
             return Some(TranslationRoute { modes: vec![mode.to_owned()], through: None });
         }
+        if from == to {
+            return None;
+        }
         let between = |through: &str| {
             let modes = vec![self.mode(from, through)?.to_owned(), self.mode(through, to)?.to_owned()];
             Some(TranslationRoute { modes, through: Some(through.to_owned()) })
@@ -59,8 +62,7 @@ impl Directions {
     /// Returns the target languages of a source language, each with the way there.
     pub fn targets(&self, from: &str) -> BTreeMap<String, TranslationRoute> {
         let all: std::collections::BTreeSet<&String> = self.0.keys().map(|(_, to)| to).collect();
-        let others = all.into_iter().filter(|to| *to != from);
-        others.filter_map(|to| Some((to.clone(), self.route(from, to)?))).collect()
+        all.into_iter().filter_map(|to| Some((to.clone(), self.route(from, to)?))).collect()
     }
 
     /// Whether a text in one of these languages, or in any if there are none, can be translated into this one.
