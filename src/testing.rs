@@ -325,6 +325,9 @@ pub mod server {
     pub mod redaction {
         pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
     }
+    pub mod text_enrichments {
+        pub use crate::server::text_enrichments::{Polarity, find_entities, find_sentiments, polarity};
+    }
     pub mod translation {
         pub use crate::server::translation::apertium::ApertiumOptions;
     }

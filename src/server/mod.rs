@@ -2,7 +2,8 @@
 //!
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
 //! turns audio into text, `diarization/` tells speakers apart, `redaction/` hides personal information,
-//! `language_model/` makes enrichments of the text, `translation/` translates where it does not, `http_engine/` reaches recognisers and language models, `webhooks/`
+//! `language_model/` makes enrichments of the text, `translation/` and
+//! `text_enrichments/` make some where it does not, `http_engine/` reaches recognisers and language models, `webhooks/`
 //! reports creations and ends, `status_page/` shows the service's state, `openai/` offers the service in the form of
 //! OpenAI's interface. Start reading at `service.rs`.
 
@@ -19,5 +20,6 @@ pub(crate) mod redaction;
 pub(crate) mod service;
 mod status_page;
 pub(crate) mod storage;
+pub(crate) mod text_enrichments;
 pub(crate) mod translation;
 pub(crate) mod webhooks;

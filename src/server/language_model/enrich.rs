@@ -79,9 +79,13 @@ impl ModelResults {
         Self { enrichments: with_failed_shapes(enrichments, input.shapes), translations }
     }
 
-    /// As [`ModelResults::failed`], because the transcript must not be sent to the language model.
+    /// As [`ModelResults::failed`], because the transcript must not be sent to the language model. What is made without
+    /// one does not fail.
     pub fn not_local(input: ModelInput<'_>) -> Self {
-        Self::failed(input, &ModelError::NotLocal)
+        let mut all = Self::failed(input, &ModelError::NotLocal);
+        all.enrichments.named_entity_recognition = None;
+        all.enrichments.sentiment_analysis = None;
+        all
     }
 
     /// As [`ModelResults::failed`], for a fault of this program.
@@ -314,27 +318,19 @@ fn answer_envelope(made: Made<String>, prompt: String) -> Envelope<Answered> {
     }
 }
 
-/// In the interface entities are a text under `entity` (interface, "Result object"): here it is the list as JSON.
 fn entity_envelope(made: Made<Vec<Entity>>, shapes: Shapes) -> Either<Envelope<Vec<Entity>>> {
-    let made = envelope(made, Vec::is_empty);
-    match (made, shapes) {
-        (Either::Known(mut known), Shapes::Interface) if known.success => {
-            let list = known.results.take().unwrap_or_default();
-            known.other.insert("entity".to_owned(), Value::String(json!(list).to_string()));
-            Either::Known(known)
-        }
-        (made, _) => made,
-    }
+    Either::Known(of_made(made, |list, seconds| shapes.entities(list, seconds)))
 }
 
-/// In the interface sentiments are a text: here it is the list as JSON.
 fn sentiment_envelope(made: Made<Vec<Sentiment>>, shapes: Shapes) -> Either<Envelope<Sentiments>> {
-    let of_shape = |list: Vec<Sentiment>| match shapes {
-        Shapes::Interface => Sentiments::Text(json!(list).to_string()),
-        Shapes::Current => Sentiments::Each(list),
-    };
-    let is_empty = made.outcome.as_ref().is_ok_and(Vec::is_empty);
-    envelope(Made { outcome: made.outcome.map(of_shape), seconds: made.seconds }, |_| is_empty)
+    Either::Known(of_made(made, |list, seconds| shapes.sentiments(list, seconds)))
+}
+
+fn of_made<T, R>(made: Made<T>, completed: impl FnOnce(T, f64) -> Envelope<R>) -> Envelope<R> {
+    match made.outcome {
+        Ok(results) => completed(results, made.seconds),
+        Err(error) => Envelope { exec_time: Some(made.seconds), ..Envelope::failed(error.envelope_error()) },
+    }
 }
 
 /// In the interface the results of chapters are an object.

@@ -14,3 +14,5 @@ pub(crate) mod lines;
 mod model_error;
 pub(crate) mod prompt;
 pub(crate) mod request_form;
+
+pub(crate) use enrichments::sentiments::sentiment_item;

@@ -36,6 +36,10 @@ pub enum Ability {
 
 const ONLY_MARKED: Ability =
     Ability::InPart("speech in another language than English is marked as not understood, and not recognised");
+const ENTITIES_BY_RULES: Ability =
+    Ability::InPart("patterns and word lists find them; organizations, products and events are not looked for");
+const SENTIMENT_BY_WORDS: Ability =
+    Ability::InPart("the words of an utterance decide, in English alone; emotions are not told");
 const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same");
 const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
@@ -91,11 +95,11 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("summarization", LeftOut),
         ("summarization_config", With("summarization")),
         ("summarization_config.type", With("summarization")),
-        ("named_entity_recognition", LeftOut),
+        ("named_entity_recognition", ENTITIES_BY_RULES),
         ("custom_spelling", Done),
         ("custom_spelling_config", With("custom_spelling")),
         ("custom_spelling_config.spelling_dictionary", With("custom_spelling")),
-        ("sentiment_analysis", LeftOut),
+        ("sentiment_analysis", SENTIMENT_BY_WORDS),
         ("audio_to_llm", LeftOut),
         ("audio_to_llm_config", With("audio_to_llm")),
         ("audio_to_llm_config.prompts", With("audio_to_llm")),
@@ -526,22 +530,19 @@ fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelo
 }
 
 /// Returns the envelopes of the requested enrichments that are not supported.
-pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
+pub fn unsupported_envelopes(params: &Params) -> Enrichments {
     use Enrichment as E;
-    let all = Enrichments {
+    Enrichments {
         audio_to_llm: envelope(params, E::AudioToLlm),
         chapterization: envelope(params, E::Chapterization),
         display_mode: envelope(params, E::DisplayMode),
         moderation: envelope(params, E::Moderation),
         name_consistency: envelope(params, E::NameConsistency),
-        named_entity_recognition: envelope(params, E::NamedEntityRecognition),
-        sentiment_analysis: envelope(params, E::SentimentAnalysis),
         speaker_reidentification: envelope(params, E::SpeakerReidentification),
         structured_data_extraction: envelope(params, E::StructuredDataExtraction),
         summarization: envelope(params, E::Summarization),
         ..Enrichments::default()
-    };
-    with_failed_shapes(all, shapes)
+    }
 }
 
 /// Gives the envelopes of enrichments that failed their shapes, where the interface and the public service differ.
@@ -694,7 +695,9 @@ mod tests {
         let request = all();
         let foreseen = UnsupportedParts::check(&request, BUILT_IN);
         for shapes in [Shapes::Interface, Shapes::Current] {
-            let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
+            let mut result = serde_json::to_value(unsupported_envelopes(&request)).unwrap();
+            result["named_entity_recognition"] = json!(shapes.entities(Vec::new(), 0.0));
+            result["sentiment_analysis"] = json!(shapes.sentiments(Vec::new(), 0.0));
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
             let unredacted = RedactionPlan::of(&request).and_then(|plan| plan.shortfall([])).unwrap();

@@ -24,6 +24,7 @@ mod recogniser;
 mod redaction;
 mod request_parameters;
 mod status_page;
+mod text_enrichments;
 pub mod transcription_log;
 mod transcription_store;
 mod translation;

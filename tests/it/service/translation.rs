@@ -22,7 +22,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Hears these sentences in any sound, and writes them as they stand, in this language.
-struct Written(&'static str, Vec<&'static str>);
+pub(super) struct Written(pub(super) &'static str, pub(super) Vec<&'static str>);
 
 impl Recogniser for Written {
     fn languages(&self) -> &[&'static str] {
@@ -59,7 +59,7 @@ fn apertium() -> ApertiumOptions {
     ApertiumOptions::default()
 }
 
-async fn service(translator: ApertiumOptions, recogniser: Written) -> (TestService, TempDir) {
+pub(super) async fn service(translator: ApertiumOptions, recogniser: Written) -> (TestService, TempDir) {
     let data = TempDir::new().unwrap();
     let options = ServiceOptions { translator: Some(translator), ..options(data.path()) };
     (TestService::with(options, Arc::new(recogniser)).await, data)
@@ -80,7 +80,7 @@ async fn created(service: &TestService, mut params: Value) -> String {
     body["id"].as_str().unwrap().to_owned()
 }
 
-async fn result_of(service: &TestService, params: Value) -> Value {
+pub(super) async fn result_of(service: &TestService, params: Value) -> Value {
     let record = service.ended(&created(service, params).await).await;
     assert_eq!(record["status"], "done", "{record}");
     record["result"].clone()
