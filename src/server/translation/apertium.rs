@@ -3,7 +3,7 @@
 use super::directions::Directions;
 use super::pieces::TranslatedPieces;
 use super::results::{MadeTranslation, TranslationResults};
-use super::run::{self, RunError};
+use super::run::{self, ApertiumError};
 use super::translated::translated_utterance;
 use crate::blocking::within;
 use crate::clock::Clock;
@@ -109,7 +109,7 @@ impl Apertium {
         &self,
         modes: &[String],
         texts: impl IntoIterator<Item = &'t str>,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<String>, ApertiumError> {
         let mut texts: Vec<String> = texts.into_iter().map(ToOwned::to_owned).collect();
         for mode in modes {
             let pieces = TranslatedPieces::of(texts.iter().map(String::as_str));
@@ -133,10 +133,12 @@ fn by_language(transcript: &Transcript) -> BTreeMap<&str, Vec<usize>> {
     places
 }
 
-fn envelope_error(error: &RunError) -> EnvelopeError {
+fn envelope_error(error: &ApertiumError) -> EnvelopeError {
     let (status_code, exception) = match error {
-        RunError::NotAnAnswer { .. } => (502, "TranslatorAnswer"),
-        RunError::Missing { .. } | RunError::Ended { .. } | RunError::Silent { .. } => (503, "TranslatorUnavailable"),
+        ApertiumError::NotAnAnswer { .. } => (502, "TranslatorAnswer"),
+        ApertiumError::Missing { .. } | ApertiumError::Ended { .. } | ApertiumError::Silent { .. } => {
+            (503, "TranslatorUnavailable")
+        }
     };
     EnvelopeError { status_code, exception: exception.to_owned(), message: error.to_string() }
 }

@@ -32,7 +32,7 @@ impl Default for ApertiumOptions {
 
 /// Why texts were not translated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
+pub enum ApertiumError {
     #[error("the program `{program}` cannot be run: {reason}; install the package `apertium` again")]
     Missing { program: String, reason: String },
     #[error("Apertium ended before `{mode}` was done{words}")]
@@ -53,17 +53,17 @@ const CPU_LIMIT: Duration = Duration::from_secs(1_800);
 /// and all that it has started are killed.
 ///
 /// # Errors
-/// See [`RunError`].
+/// See [`ApertiumError`].
 pub async fn translate(
     options: &ApertiumOptions,
     mode: &str,
     texts: &[String],
     clock: &dyn Clock,
-) -> Result<Vec<String>, RunError> {
+) -> Result<Vec<String>, ApertiumError> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let missing = |error: io::Error| RunError::Missing {
+    let missing = |error: io::Error| ApertiumError::Missing {
         program: options.program.display().to_string(),
         reason: error.to_string(),
     };
@@ -105,15 +105,15 @@ enum NoAnswer {
 }
 
 impl NoAnswer {
-    fn in_mode(self, mode: &str, patience: Duration, last_line: &str) -> RunError {
+    fn in_mode(self, mode: &str, patience: Duration, last_line: &str) -> ApertiumError {
         let mode = mode.to_owned();
         match self {
             Self::Ended => {
                 let words = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
-                RunError::Ended { mode, words }
+                ApertiumError::Ended { mode, words }
             }
-            Self::Silent => RunError::Silent { mode, after: time_span(patience) },
-            Self::Other => RunError::NotAnAnswer { mode },
+            Self::Silent => ApertiumError::Silent { mode, after: time_span(patience) },
+            Self::Other => ApertiumError::NotAnAnswer { mode },
         }
     }
 }

@@ -53,7 +53,9 @@ async fn what_is_redacted_is_no_entity_and_another_language_has_no_sentiment() {
         "pii_redaction_config": { "entity_types": ["NAME"] } });
     let result = result_of(&english, redacted).await;
     let entities = list(&result["named_entity_recognition"]["entity"]);
-    assert!(entities.len() == 2 && entities.iter().all(|one| one["entity_type"] != "NAME"), "{entities:?}");
+    assert!(entities.iter().any(|one| one["text"] == "Monday"), "{entities:?}");
+    assert!(entities.iter().all(|one| one["entity_type"] != "NAME"), "{entities:?}");
+    assert!(!result.to_string().contains("John"), "{result}");
     let (spanish, _data) = service(none(), Written("es", vec!["El servicio fue terrible."])).await;
     let result = result_of(&spanish, json!({ "sentiment_analysis": true })).await;
     assert_eq!(list(&result["sentiment_analysis"]["results"])[0]["sentiment"], "unknown");

@@ -1,7 +1,7 @@
 //! Translations without a language model: by the real Apertium, and by programs that hang, die or write something else.
 //! Nothing that they do costs a transcription.
 
-use crate::service::engines::Engine;
+use crate::service::engines::{Engine, bursts};
 use crate::support::test_service::{TestService, eventually, options};
 use reqwest::Method;
 use scribed::testing::server::http_engine::EngineAccess;
@@ -37,9 +37,9 @@ impl Recogniser for Written {
         let mut words = Vec::new();
         for sentence in &self.1 {
             for (number, word) in sentence.split(' ').enumerate() {
-                let start = words.len() as f64 * 0.05;
+                let start = words.len() as f64 * 0.01;
                 let (text, begins) = (format!(" {word}"), number == 0);
-                words.push(ChunkWord { text, start, end: start + 0.05, confidence: Some(0.9), begins });
+                words.push(ChunkWord { text, start, end: start + 0.01, confidence: Some(0.9), begins });
             }
         }
         let language = Some(self.0.to_owned()).filter(|code| !code.is_empty());
@@ -70,10 +70,9 @@ fn into(targets: &[&str]) -> Value {
         "translation_config": { "target_languages": targets } })
 }
 
-/// Transcribes two seconds of sound.
+/// Creates a transcription of a second of sound.
 async fn created(service: &TestService, mut params: Value) -> String {
-    let sound: Vec<i16> = (0..32_000).map(|at| if at / 100 % 2 == 0 { 9_000 } else { -9_000 }).collect();
-    let (_, uploaded) = service.upload(wav(&sound)).await;
+    let (_, uploaded) = service.upload(wav(&bursts(2))).await;
     params["audio_url"] = uploaded["audio_url"].clone();
     let (status, body) = service.create(&params).await;
     assert_eq!(status, 201, "{body}");
@@ -225,7 +224,7 @@ fn program(folder: &Path, script: &str) -> ApertiumOptions {
     std::fs::write(folder.join("made"), text).unwrap();
     std::fs::set_permissions(folder.join("made"), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::rename(folder.join("made"), &path).unwrap();
-    ApertiumOptions { program: path, patience: Duration::from_millis(300) }
+    ApertiumOptions { program: path, patience: Duration::from_secs(3_600) }
 }
 
 /// Hangs, with a process below it that hangs too.
@@ -244,7 +243,8 @@ fn are_gone(folder: &Path) -> bool {
 async fn a_program_that_fails_costs_only_the_translation() {
     let folder = TempDir::new().unwrap();
     let said = |script: &str| {
-        let options = program(folder.path(), script);
+        let patience = if script == HANGS { Duration::from_millis(300) } else { Duration::from_secs(3_600) };
+        let options = ApertiumOptions { patience, ..program(folder.path(), script) };
         async move {
             let (service, _data) = service(options, Written("en", TALK.to_vec())).await;
             let result = result_of(&service, into(&["es", "en"])).await;
@@ -295,7 +295,7 @@ async fn a_program_that_is_removed_is_missed_and_one_that_was_never_there_is_not
 async fn a_delete_and_a_stop_of_the_service_end_the_program() {
     for is_deleted in [true, false] {
         let folder = TempDir::new().unwrap();
-        let options = ApertiumOptions { patience: Duration::from_secs(3_600), ..program(folder.path(), HANGS) };
+        let options = program(folder.path(), HANGS);
         let (service, _data) = service(options, Written("en", TALK.to_vec())).await;
         let id = created(&service, into(&["es"])).await;
         eventually("it runs", async || folder.path().join("pids").exists().then_some(())).await;
