@@ -67,6 +67,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    type CheckMethod = (&'static str, fn(&[u32]) -> bool);
+
     proptest! {
         /// Each method finds every wrong digit; Verhoeff's also two that are exchanged.
         #[test]
@@ -75,7 +77,7 @@ mod tests {
             at in any::<prop::sample::Index>(),
             by in 1_u32..10,
         ) {
-            let methods: [(&str, fn(&[u32]) -> bool); 3] = [
+            let methods: [CheckMethod; 3] = [
                 ("luhn", |digits| luhn(&digits.iter().map(u32::to_string).collect::<String>())),
                 ("verhoeff", verhoeff),
                 ("mod 11,10", mod_11_10),
