@@ -3,23 +3,28 @@
 # recogniser with its English model for the embedded service. Asks for root only when something is
 # missing. Can be run again at any time.
 #
-#   deploy/install.sh           what is needed to build and run
-#   deploy/install.sh --demo    and recorded speech to try it with
-#   deploy/install.sh --tests   and what the tests need
-#   deploy/install.sh --pages   and what .ci/run looks at pages with: LibreOffice and Chromium
+#   deploy/install.sh                  what is needed to build and run
+#   deploy/install.sh --demo           and recorded speech to try it with
+#   deploy/install.sh --translation    and Apertium: English to Spanish, Catalan, Galician, Esperanto
+#   deploy/install.sh --tests          and what the tests need
+#   deploy/install.sh --pages          and what .ci/run looks at pages with: LibreOffice and Chromium
 set -euo pipefail
 
 packages=(build-essential ca-certificates ffmpeg libpocketsphinx3 pocketsphinx-en-us)
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0"; }
+translation=(apertium apertium-eng-spa apertium-eng-cat apertium-en-gl apertium-eo-en)
+
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
 
 for argument in "$@"; do
     case "$argument" in
         --demo) packages+=(pocketsphinx-testdata) ;;
-        # openssl: certificates for the tests of TLS. mount: some tests fill a small disk. bindfs: a file system that tells of no changes, as shares do. rsync: one of the programs that bring recordings. systemd: its systemd-analyze reads the unit; nothing is started.
+        --translation) packages+=("${translation[@]}") ;;
+        # openssl: certificates for the tests of TLS. mount: some tests fill a small disk. bindfs: a file system that tells of no changes, as shares do. rsync: one of the programs that bring recordings. systemd: its systemd-analyze reads the unit; nothing is started. apertium-es-pt: a language behind another one.
         # Python and Node.js: the service's clients run with them; where they are there by other means, these do.
         --tests)
             packages+=(pocketsphinx-testdata bindfs mount openssl rsync systemd)
+            packages+=("${translation[@]}" apertium-es-pt)
             python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
             command -v node >/dev/null || packages+=(nodejs)
             command -v npm >/dev/null || packages+=(npm)

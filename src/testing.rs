@@ -319,7 +319,7 @@ pub mod server {
             pub use crate::server::recognition::whisper::engine::{ModelLocation, WhisperOptions, WhisperRecogniser};
         }
         pub mod unsupported {
-            pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_LANGUAGE_MODEL};
+            pub use crate::server::recognition::unsupported::{PARAMETERS, WITH_APERTIUM, WITH_LANGUAGE_MODEL};
         }
         pub mod worker {
             pub use crate::server::recognition::worker::{AGAIN, Worker};
@@ -327,6 +327,12 @@ pub mod server {
     }
     pub mod redaction {
         pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
+    }
+    pub mod text_enrichments {
+        pub use crate::server::text_enrichments::{Polarity, find_entities, find_sentiments, polarity};
+    }
+    pub mod translation {
+        pub use crate::server::translation::apertium::ApertiumOptions;
     }
     pub mod service {
         pub use crate::server::service::{REQUESTS, RunningService, ServiceOptions, StartError, health, start};

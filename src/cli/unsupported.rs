@@ -3,24 +3,30 @@
 use crate::config::model::{Config, ServeConfig, Source};
 use crate::config::template::text::Template;
 use crate::daemon::{recogniser_languages, recognisers};
-use crate::domain::missing_enrichment::join_names;
+use crate::domain::missing_enrichment::{Enrichment, join_names};
 use crate::domain::names::ServiceName;
 use crate::server::recognition::registry::{BUILT_IN, RecogniserWish, Recognisers};
 use crate::server::recognition::unsupported::{LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts};
+use crate::server::translation::apertium::{ApertiumOptions, list_directions};
+use crate::server::translation::directions::Directions;
 use crate::wire::params::Params;
+use std::sync::OnceLock;
 
 /// Which services are embedded, and their recognisers.
 pub struct UnsupportedCheck {
     own: Vec<ServiceName>,
     serve: ServeConfig,
     recognisers: Recognisers,
+    /// Looked for when a request asks for a translation.
+    directions: OnceLock<Directions>,
 }
 
 impl UnsupportedCheck {
     /// Reads the embedded services and their recognisers from the configuration.
     pub fn new(config: &Config) -> Self {
         let (serve, recognisers) = (config.serve.clone(), recognisers(&config.serve));
-        Self { own: config.own_services().cloned().collect(), serve, recognisers }
+        let directions = OnceLock::new();
+        Self { own: config.own_services().cloned().collect(), serve, recognisers, directions }
     }
 
     /// Returns what is not supported of a request for a file of this source; nothing if its service is hosted, since
@@ -43,7 +49,14 @@ impl UnsupportedCheck {
         let recogniser = RecogniserTraits { languages, is_built_in: chosen == BUILT_IN, is_named };
         let is_local = self.serve.language_model.as_ref().map(|model| model.is_local);
         let language_model = LanguageModelUse::of(is_local, source.local_only);
-        UnsupportedParts::check(request, ServiceTraits { recogniser, language_model })
+        let is_asked = request.requests(Enrichment::Translation) && language_model != LanguageModelUse::Used;
+        let directions = is_asked.then(|| self.directions()).filter(|directions| !directions.is_empty());
+        UnsupportedParts::check(request, ServiceTraits { recogniser, language_model, directions })
+    }
+
+    /// Returns what the Apertium of this machine translates. Runs the program once.
+    fn directions(&self) -> &Directions {
+        self.directions.get_or_init(|| list_directions(&ApertiumOptions::default().program))
     }
 
     /// Returns what is not supported of the parameters that a template sets for every file of this source.

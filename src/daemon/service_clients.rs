@@ -19,6 +19,7 @@ use crate::server::language_model::request_form::AnswerForm;
 use crate::server::recognition::dispatcher::SLICE;
 use crate::server::service::{self, RunningService};
 use crate::server::storage::uploads::{A_DAY, UploadRetention};
+use crate::server::translation::apertium::ApertiumOptions;
 use crate::server::webhooks::dispatcher::ServiceWebhook;
 use crate::server::webhooks::policy::DeliveryRetries;
 use crate::server::webhooks::signature;
@@ -206,6 +207,7 @@ pub fn service_options(
             + serve.recognisers.values().map(RecogniserConfig::concurrency).sum::<usize>()
             + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
         language_model: serve.language_model.as_ref().map(language_model),
+        translator: Some(ApertiumOptions::default()),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,

@@ -9,7 +9,7 @@ pub(crate) mod length;
 pub(crate) mod mixed_sound;
 mod native;
 mod resample;
-mod sandbox;
+pub(crate) mod sandbox;
 pub(crate) mod speech;
 pub(crate) mod speech_segments;
 pub(crate) mod subtitle_tracks;

@@ -1,4 +1,4 @@
-//! Limits ffmpeg and ffprobe, which read files that anybody may have made: the formats, the memory, the processor time,
+//! Limits programs that read what anybody may have made: memory and processor time, and for ffmpeg and ffprobe the formats
 //! and the number of processes that run at once.
 
 use super::decode::DecodeError;
@@ -65,7 +65,7 @@ pub(super) async fn permit(what: FfmpegUse) -> Result<SemaphorePermit<'static>, 
 ///
 /// # Errors
 /// Returns an error if the program cannot be started or limited.
-pub(super) fn spawn(command: &mut Command, cpu_limit: Duration) -> io::Result<Child> {
+pub fn spawn(command: &mut Command, cpu_limit: Duration) -> io::Result<Child> {
     let child = command.spawn()?;
     let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else {
         return Ok(child);

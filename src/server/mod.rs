@@ -2,9 +2,10 @@
 //!
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
 //! turns audio into text, `diarization/` tells speakers apart, `redaction/` hides personal information,
-//! `language_model/` makes enrichments of the text, `http_engine/` reaches recognisers and language models, `webhooks/`
-//! reports creations and ends, `status_page/` shows the service's state, `transcription_pages/` show transcriptions with
-//! their recordings, `openai/` offers the service in the form of OpenAI's interface. Start reading at `service.rs`.
+//! `language_model/` makes enrichments of the text, `translation/` and `text_enrichments/` make some where it does not,
+//! `http_engine/` reaches recognisers and language models, `webhooks/` reports creations and ends, `status_page/` shows the
+//! service's state, `transcription_pages/` show transcriptions with their recordings, `openai/` offers the service in the
+//! form of OpenAI's interface. Start reading at `service.rs`.
 
 pub(crate) mod diarization;
 mod english_calendar;
@@ -20,5 +21,7 @@ pub(crate) mod redaction;
 pub(crate) mod service;
 mod status_page;
 pub(crate) mod storage;
+pub(crate) mod text_enrichments;
 pub(crate) mod transcription_pages;
+pub(crate) mod translation;
 pub(crate) mod webhooks;

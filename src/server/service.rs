@@ -34,6 +34,8 @@ use crate::server::storage::response_cache::ResponseCache;
 use crate::server::storage::transcriptions::{StoreOpenError, StoreRules, TranscriptionStore};
 use crate::server::storage::uploads::{UploadLimits, UploadRetention, UploadRules};
 use crate::server::transcription_pages::access::PageAccess;
+use crate::server::translation::apertium::{Apertium, ApertiumOptions};
+use crate::server::translation::directions::TranslationRoute;
 use crate::server::webhooks::dispatcher;
 use crate::server::webhooks::dispatcher::{Dispatcher, ServiceWebhook};
 use crate::server::webhooks::pending::PendingDeliveries;
@@ -98,6 +100,8 @@ pub struct ServiceOptions {
     pub workers: usize,
     /// The language model that makes enrichments, if there is one.
     pub language_model: Option<LanguageModelOptions>,
+    /// The program that translates what no language model translates, if it is looked for.
+    pub translator: Option<ApertiumOptions>,
     /// Which shape results have where the interface and the public service differ.
     pub shapes: Shapes,
     /// The longest recording that is accepted.
@@ -173,7 +177,9 @@ pub async fn start(
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
     let (pending_deliveries, progress) = (Arc::default(), Arc::default());
     let shown = (&pending_deliveries, &progress);
-    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recognisers, &clock, shown)?;
+    let translator = find_translator(&options, &clock).await;
+    let engines = (&recognisers, translator);
+    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, engines, &clock, shown)?;
     let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
@@ -230,12 +236,25 @@ fn open_tls(options: &ServiceOptions, clock: &dyn Clock) -> Result<Option<Arc<Li
     options.tls.as_ref().map(open).transpose()
 }
 
+/// Looks for Apertium, and says into which languages it translates what is spoken.
+async fn find_translator(options: &ServiceOptions, clock: &Arc<dyn Clock>) -> Option<Arc<Apertium>> {
+    let apertium = Apertium::find(options.translator.clone()?, Arc::clone(clock)).await?;
+    let targets = apertium.directions().targets("en");
+    let written = |(target, route): (String, TranslationRoute)| match route.through {
+        Some(through) => format!("{target} (through {through})"),
+        None => target,
+    };
+    let targets = targets.into_iter().map(written).collect::<Vec<_>>().join(", ");
+    tracing::info!(targets, "the service translates English with Apertium where no language model translates");
+    Some(Arc::new(apertium))
+}
+
 /// Starts the background tasks that use the store.
 fn spawn_tasks(
     options: &ServiceOptions,
     (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
-    recognisers: &Arc<Recognisers>,
+    (recognisers, translator): (&Arc<Recognisers>, Option<Arc<Apertium>>),
     clock: &Arc<dyn Clock>,
     (pending_deliveries, progress): (&Arc<PendingDeliveries>, &Arc<ProgressTable>),
 ) -> Result<JoinSet<()>, StartError> {
@@ -249,6 +268,7 @@ fn spawn_tasks(
         store: own_store,
         recognisers,
         language_model,
+        translator,
         clock: own_clock,
         shapes,
         length_limit,

@@ -6,7 +6,7 @@
 use crate::wire::result::WireUtterance;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Which shapes the embedded service writes where the interface and the public service differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +17,32 @@ pub enum Shapes {
     /// Those of the public service today: entities are objects under `results`, and absent sentiments or speakers are
     /// an empty text or list, not null.
     Current,
+}
+
+impl Shapes {
+    /// Wraps entities. In the interface they are a text under `entity` (interface, "Result object"): here it is the list as
+    /// JSON.
+    pub fn entities(self, list: Vec<Entity>, seconds: f64) -> Envelope<Vec<Entity>> {
+        let is_empty = list.is_empty();
+        match self {
+            Self::Current => Envelope::completed(list, is_empty, seconds),
+            Self::Interface => {
+                let text = Value::String(json!(list).to_string());
+                let other = Map::from_iter([("entity".to_owned(), text)]);
+                Envelope { results: None, other, ..Envelope::completed(Vec::new(), is_empty, seconds) }
+            }
+        }
+    }
+
+    /// Wraps sentiments. In the interface they are a text: here it is the list as JSON.
+    pub fn sentiments(self, list: Vec<Sentiment>, seconds: f64) -> Envelope<Sentiments> {
+        let is_empty = list.is_empty();
+        let results = match self {
+            Self::Interface => Sentiments::Text(json!(list).to_string()),
+            Self::Current => Sentiments::Each(list),
+        };
+        Envelope::completed(results, is_empty, seconds)
+    }
 }
 
 /// Result of an enrichment.
@@ -136,9 +162,25 @@ pub struct Translated {
     /// Translated subtitles, one item for each requested format. Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<super::result::Subtitles>>,
+    /// How the translation was made, if no language model has made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translator: Option<Either<TranslatorNote>>,
     /// Fields that the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// How a translation was made without a language model.
+// Not in the interface.
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
+pub struct TranslatorNote {
+    /// Name of the program, such as `apertium`.
+    pub name: String,
+    /// What it was run with, such as `eng-spa`.
+    pub modes: Vec<String>,
+    /// Languages that the text went through, if there is no direct translation: it then has the errors of two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<String>,
 }
 
 /// A named entity.

@@ -5,14 +5,15 @@ use crate::domain::language_codes::short_code;
 /// The 99 codes of spoken languages (service-notes 4). Javanese is `jw`, not `jv`.
 pub const LANGUAGES: &[&str] = TARGET_LANGUAGES.split_at(99).0;
 
-/// The 100 codes of target languages: [`LANGUAGES`] and, last, Wolof.
+/// The 101 codes of target languages: [`LANGUAGES`] and, last, Wolof and Esperanto. The embedded service translates into
+/// Esperanto; the public service has 100.
 pub const TARGET_LANGUAGES: &[&str] = &[
     "af", "am", "ar", "as", "az", "ba", "be", "bg", "bn", "bo", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en",
     "es", "et", "eu", "fa", "fi", "fo", "fr", "gl", "gu", "ha", "haw", "he", "hi", "hr", "ht", "hu", "hy", "id", "is",
     "it", "ja", "jw", "ka", "kk", "km", "kn", "ko", "la", "lb", "ln", "lo", "lt", "lv", "mg", "mi", "mk", "ml", "mn",
     "mr", "ms", "mt", "my", "ne", "nl", "nn", "no", "oc", "pa", "pl", "ps", "pt", "ro", "ru", "sa", "sd", "si", "sk",
     "sl", "sn", "so", "sq", "sr", "su", "sv", "sw", "ta", "te", "tg", "th", "tk", "tl", "tr", "tt", "uk", "ur", "uz",
-    "vi", "yi", "yo", "zh", "wo",
+    "vi", "yi", "yo", "zh", "wo", "eo",
 ];
 
 /// The names of [`LANGUAGES`] in English, in lower case, as recognisers of the Whisper family write them.

@@ -1,6 +1,6 @@
 //! Writes a result from a transcript in memory, piece by piece and without copying it. Reading is in `result`.
 
-use super::enrichment::{Enrichments, Envelope, EnvelopeError};
+use super::enrichment::{Enrichments, Envelope, EnvelopeError, TranslatorNote};
 use super::result::ResultMetadata;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use serde::{Serialize, Serializer};
@@ -60,6 +60,9 @@ pub struct TranslatedOut<'a> {
     /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<SubtitlesOut<'a>>>,
+    /// Present if no language model has made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translator: Option<&'a TranslatorNote>,
 }
 
 /// Subtitles in one format, written in the form of `Subtitles`.

@@ -13,6 +13,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::recognition::unsupported::{is_own_language, with_failed_shapes};
+use crate::server::translation::{MadeTranslation, TranslationResults};
 use crate::wire::enrichment::{
     Answered, Either, Enrichments, Entity, Envelope, EnvelopeError, Sentiment, Sentiments, Shapes,
 };
@@ -36,10 +37,7 @@ pub struct ModelInput<'i> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelResults {
     enrichments: Enrichments,
-    /// By target language; without those that are spoken.
-    pub translations: BTreeMap<String, Result<Transcript, EnvelopeError>>,
-    /// How many seconds the translations took.
-    pub translation_seconds: f64,
+    pub translations: TranslationResults,
 }
 
 impl ModelResults {
@@ -64,7 +62,7 @@ impl ModelResults {
     /// Returns the results if nothing can be made, for this reason.
     pub fn failed(input: ModelInput<'_>, error: &ModelError) -> Self {
         let error = error.envelope_error();
-        let translations = targets(input).into_iter().map(|target| (target.to_owned(), Err(error.clone()))).collect();
+        let translations = TranslationResults::failed(targets(input), &error);
         let enrichments = Enrichments {
             summarization: failed_envelope(input, Enrichment::Summarization, &error),
             moderation: failed_envelope(input, Enrichment::Moderation, &error),
@@ -78,12 +76,16 @@ impl ModelResults {
             chapterization: failed_envelope(input, Enrichment::Chapterization, &error),
             ..Enrichments::default()
         };
-        Self { enrichments: with_failed_shapes(enrichments, input.shapes), translations, translation_seconds: 0.0 }
+        Self { enrichments: with_failed_shapes(enrichments, input.shapes), translations }
     }
 
-    /// As [`ModelResults::failed`], because the transcript must not be sent to the language model.
+    /// As [`ModelResults::failed`], because the transcript must not be sent to the language model. What is made without
+    /// one does not fail.
     pub fn not_local(input: ModelInput<'_>) -> Self {
-        Self::failed(input, &ModelError::NotLocal)
+        let mut all = Self::failed(input, &ModelError::NotLocal);
+        all.enrichments.named_entity_recognition = None;
+        all.enrichments.sentiment_analysis = None;
+        all
     }
 
     /// As [`ModelResults::failed`], for a fault of this program.
@@ -132,7 +134,7 @@ pub fn lacking(params: &Params, enrichment: Enrichment) -> Option<&'static str> 
 }
 
 /// Returns the target languages that are not the one that is spoken.
-fn targets(input: ModelInput<'_>) -> Vec<&str> {
+pub fn targets(input: ModelInput<'_>) -> Vec<&str> {
     let ModelInput { params, transcript, .. } = input;
     let targets = params.target_languages().into_iter();
     targets.filter(|target| !is_own_language(target, &transcript.languages)).collect()
@@ -144,10 +146,9 @@ pub async fn enrich(model: &LanguageModel, input: ModelInput<'_>) -> ModelResult
     let enricher = Enricher { model, input, lines: &lines };
     let begun = model.clock().uptime();
     let (translated, enrichments) = tokio::join!(enricher.translations(), enricher.enrichments());
-    let translation_seconds = seconds(model.clock(), begun);
-    let (translations, translation_seconds) =
-        if translated.is_empty() { (translated, 0.0) } else { (translated, translation_seconds) };
-    ModelResults { enrichments: with_failed_shapes(enrichments, input.shapes), translations, translation_seconds }
+    let seconds = if translated.is_empty() { 0.0 } else { seconds(model.clock(), begun) };
+    let translations = TranslationResults { by_target: translated, seconds };
+    ModelResults { enrichments: with_failed_shapes(enrichments, input.shapes), translations }
 }
 
 /// Returns the bytes of a line that fits into every request. The question of an enrichment may leave no room; it then
@@ -253,7 +254,7 @@ impl Enricher<'_> {
         }))
     }
 
-    async fn translations(&self) -> BTreeMap<String, Result<Transcript, EnvelopeError>> {
+    async fn translations(&self) -> BTreeMap<String, Result<MadeTranslation, EnvelopeError>> {
         let Self { model, input: ModelInput { params, transcript, .. }, lines } = *self;
         let config = params.translation_config.clone().unwrap_or_default();
         let config = &config;
@@ -262,7 +263,10 @@ impl Enricher<'_> {
             async move {
                 let made = self.timed(translation::make(model, transcript, lines, (&target, config))).await;
                 let outcome = made.logged(Enrichment::Translation.name()).outcome;
-                let speech = |utterances: Vec<Utterance>| Transcript { languages: vec![target.clone()], utterances };
+                let speech = |utterances: Vec<Utterance>| MadeTranslation {
+                    transcript: Transcript { languages: vec![target.clone()], utterances },
+                    translator: None,
+                };
                 let outcome = outcome.map(speech).map_err(|error| error.envelope_error());
                 (target, outcome)
             }
@@ -314,27 +318,19 @@ fn answer_envelope(made: Made<String>, prompt: String) -> Envelope<Answered> {
     }
 }
 
-/// In the interface entities are a text under `entity` (interface, "Result object"): here it is the list as JSON.
 fn entity_envelope(made: Made<Vec<Entity>>, shapes: Shapes) -> Either<Envelope<Vec<Entity>>> {
-    let made = envelope(made, Vec::is_empty);
-    match (made, shapes) {
-        (Either::Known(mut known), Shapes::Interface) if known.success => {
-            let list = known.results.take().unwrap_or_default();
-            known.other.insert("entity".to_owned(), Value::String(json!(list).to_string()));
-            Either::Known(known)
-        }
-        (made, _) => made,
-    }
+    Either::Known(of_made(made, |list, seconds| shapes.entities(list, seconds)))
 }
 
-/// In the interface sentiments are a text: here it is the list as JSON.
 fn sentiment_envelope(made: Made<Vec<Sentiment>>, shapes: Shapes) -> Either<Envelope<Sentiments>> {
-    let of_shape = |list: Vec<Sentiment>| match shapes {
-        Shapes::Interface => Sentiments::Text(json!(list).to_string()),
-        Shapes::Current => Sentiments::Each(list),
-    };
-    let is_empty = made.outcome.as_ref().is_ok_and(Vec::is_empty);
-    envelope(Made { outcome: made.outcome.map(of_shape), seconds: made.seconds }, |_| is_empty)
+    Either::Known(of_made(made, |list, seconds| shapes.sentiments(list, seconds)))
+}
+
+fn of_made<T, R>(made: Made<T>, completed: impl FnOnce(T, f64) -> Envelope<R>) -> Envelope<R> {
+    match made.outcome {
+        Ok(results) => completed(results, made.seconds),
+        Err(error) => Envelope { exec_time: Some(made.seconds), ..Envelope::failed(error.envelope_error()) },
+    }
 }
 
 /// In the interface the results of chapters are an object.

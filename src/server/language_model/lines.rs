@@ -113,7 +113,7 @@ impl NumberedLines {
 
 /// Cuts a text into pieces of at most `most` bytes: at the last space that fits, or within a word that is longer. An
 /// empty text has none.
-fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
+pub fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
         if rest.is_empty() {

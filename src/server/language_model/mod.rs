@@ -10,7 +10,9 @@ mod completion;
 pub(crate) mod enrich;
 mod enrichments;
 mod found_json;
-mod lines;
+pub(crate) mod lines;
 mod model_error;
-mod prompt;
+pub(crate) mod prompt;
 pub(crate) mod request_form;
+
+pub(crate) use enrichments::sentiments::sentiment_item;

@@ -16,11 +16,12 @@ use crate::server::recognition::text_formatting::Grown;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
 use crate::server::recognition::{text_formatting, unsupported};
 use crate::server::redaction::{RedactionPlan, redact};
+use crate::server::text_enrichments::{find_entities, find_sentiments};
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
 use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -96,7 +97,7 @@ pub struct WrittenResult {
 impl WrittenResult {
     /// Makes the result of the recognised speech. It keeps nothing of the speech that is to be redacted.
     pub fn from_speech(params: Params, mut speech: RecognisedSpeech, facts: ResultFacts) -> Self {
-        let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
+        let mut enrichments = unsupported::unsupported_envelopes(&params);
         let plan = RedactionPlan::of(&params);
         if plan.is_some() {
             hide_phrases(&mut speech.doubts);
@@ -131,6 +132,7 @@ impl WrittenResult {
         if !unknown.is_empty() {
             fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
+        add_text_enrichments(&mut enrichments, &transcript, (&params, facts.shapes, is_written));
         Self { params, transcript, channels, facts, enrichments, has_speakers }
     }
 
@@ -150,8 +152,9 @@ impl WrittenResult {
         let translated_cues: BTreeMap<&str, Vec<Cue>> = completion
             .model
             .translations
+            .by_target
             .iter()
-            .filter_map(|(target, made)| Some((target.as_str(), layout.cues(made.as_ref().ok()?))))
+            .filter_map(|(target, made)| Some((target.as_str(), layout.cues(&made.as_ref().ok()?.transcript))))
             .collect();
         let files = layout.files(&original_cues);
         let translated_files: BTreeMap<&str, SubtitleFiles<'_>> =
@@ -195,6 +198,25 @@ fn hide_phrases(doubts: &mut [SpeechDoubt]) {
 fn written_languages(transcript: &Transcript, is_written: bool) -> BTreeSet<String> {
     let utterances = transcript.utterances.iter().filter(|_| is_written);
     utterances.map(|utterance| utterance.language.clone()).collect()
+}
+
+/// Adds the enrichments that are made of the text without a language model; one that makes them replaces them.
+fn add_text_enrichments(
+    enrichments: &mut Enrichments,
+    transcript: &Transcript,
+    (params, shapes, is_written): (&Params, Shapes, bool),
+) {
+    let method = |name: &str| Map::from_iter([("method".to_owned(), json!(name))]);
+    if params.named_entity_recognition == Some(true) {
+        let mut envelope = shapes.entities(find_entities(transcript, is_written), 0.0);
+        envelope.other.extend(method("patterns and word lists"));
+        enrichments.named_entity_recognition = Some(Either::Known(envelope));
+    }
+    if params.sentiment_analysis == Some(true) {
+        let mut envelope = shapes.sentiments(find_sentiments(transcript), 0.0);
+        envelope.other.extend(method("valences of words"));
+        enrichments.sentiment_analysis = Some(Either::Known(envelope));
+    }
 }
 
 /// Applies the requested spellings. They come before the punctuation, which then applies to them.
@@ -323,7 +345,7 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
         let started = clock.uptime();
         let results: Vec<TranslatedOut<'a>> =
             self.params.target_languages().into_iter().map(|target| self.translated(target, clock)).collect();
-        let took = rounded(seconds(clock, started) + self.made.translation_seconds);
+        let took = rounded(seconds(clock, started) + self.made.translations.seconds);
         let (transcript, _) = self.original;
         let failed = results.iter().find_map(|result| result.error.clone());
         let failed = failed.or_else(|| results.is_empty().then(|| unsupported::unsupported_error("translation")));
@@ -332,10 +354,13 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
         };
         // One target may have failed and another one not.
         let is_empty = transcript.utterances.is_empty() || results.iter().all(|result| result.error.is_some());
-        let error =
-            if self.made.translations.is_empty() { unsupported::unsupported_error("translation") } else { error };
+        let error = if self.made.translations.by_target.is_empty() {
+            unsupported::unsupported_error("translation")
+        } else {
+            error
+        };
         let results = Some(results).filter(|results| !results.is_empty());
-        let exec_time = if self.made.translations.is_empty() { 0.0 } else { took };
+        let exec_time = if self.made.translations.by_target.is_empty() { 0.0 } else { took };
         Envelope { is_empty, results, exec_time: Some(exec_time), ..Envelope::failed(error) }
     }
 
@@ -349,11 +374,12 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
                 utterances: original.utterances,
                 sentences: original.sentences.clone(),
                 subtitles: original.subtitles.clone(),
+                translator: None,
             };
         }
-        match self.made.translations.get(target) {
+        match self.made.translations.by_target.get(target) {
             Some(Ok(made)) => {
-                let utterances = made.utterances.as_slice();
+                let utterances = made.transcript.utterances.as_slice();
                 let has_sentences = self.params.sentences == Some(true);
                 TranslatedOut {
                     error: None,
@@ -362,6 +388,7 @@ impl<'a, F: Fn(&str) -> Option<Vec<SubtitlesOut<'a>>>> Translations<'a, F> {
                     utterances: Utterances(utterances),
                     sentences: has_sentences.then(|| [sentences(utterances, clock)]),
                     subtitles: (self.subtitles)(target),
+                    translator: made.translator.as_ref(),
                 }
             }
             Some(Err(error)) => untranslated(target, error.clone()),
@@ -379,6 +406,7 @@ fn untranslated(target: &str, error: EnvelopeError) -> TranslatedOut<'_> {
         utterances: Utterances(&[]),
         sentences: None,
         subtitles: None,
+        translator: None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::domain::missing_enrichment::{Enrichment, MissingPart};
 use crate::server::language_model::enrich::{NOT_LOCAL, lacking};
 use crate::server::recognition::recogniser::knows_language;
 use crate::server::redaction::RedactionPlan;
+use crate::server::translation::directions::Directions;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -35,6 +36,10 @@ pub enum Ability {
 
 const ONLY_MARKED: Ability =
     Ability::InPart("speech in another language than English is marked as not understood, and not recognised");
+const ENTITIES_BY_RULES: Ability =
+    Ability::InPart("patterns and word lists find them; organizations, products and events are not looked for");
+const SENTIMENT_BY_WORDS: Ability =
+    Ability::InPart("the words of an utterance decide, in English alone; emotions are not told");
 const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same");
 const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
@@ -90,11 +95,11 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("summarization", LeftOut),
         ("summarization_config", With("summarization")),
         ("summarization_config.type", With("summarization")),
-        ("named_entity_recognition", LeftOut),
+        ("named_entity_recognition", ENTITIES_BY_RULES),
         ("custom_spelling", Done),
         ("custom_spelling_config", With("custom_spelling")),
         ("custom_spelling_config.spelling_dictionary", With("custom_spelling")),
-        ("sentiment_analysis", LeftOut),
+        ("sentiment_analysis", SENTIMENT_BY_WORDS),
         ("audio_to_llm", LeftOut),
         ("audio_to_llm_config", With("audio_to_llm")),
         ("audio_to_llm_config.prompts", With("audio_to_llm")),
@@ -130,6 +135,27 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("languages_guidance", Done),
     ]
 };
+
+/// What the service does with the parameters of a translation that Apertium makes.
+pub const WITH_APERTIUM: [(&str, Ability); 6] = {
+    use Ability::NoEffect;
+    [
+        ("translation_config.model", NoEffect("Apertium translates")),
+        (
+            "translation_config.match_original_utterances",
+            NoEffect("a translation has the utterances of the original, whether it is on or not"),
+        ),
+        (LIPSYNC, NoEffect("translations are not fitted to the movements of lips")),
+        ("translation_config.context_adaptation", NoEffect(NO_CONTEXT)),
+        ("translation_config.context", NoEffect(NO_CONTEXT)),
+        ("translation_config.informal", NoEffect("Apertium translates each form of address by its rules")),
+    ]
+};
+
+const NO_CONTEXT: &str = "Apertium translates each sentence by itself, without a context";
+
+/// The object's member that names the languages.
+const TARGETS: &str = "translation_config.target_languages";
 
 /// What the service does with those parameters with which a language model does more.
 pub const WITH_LANGUAGE_MODEL: [(&str, Ability); 18] = {
@@ -236,15 +262,53 @@ impl LanguageModelUse {
 pub struct ServiceTraits<'r> {
     pub recogniser: RecogniserTraits<'r>,
     pub language_model: LanguageModelUse,
+    /// What Apertium translates, if it is there.
+    pub directions: Option<&'r Directions>,
 }
 
 impl ServiceTraits<'_> {
-    /// Returns what the service does with a parameter.
-    fn ability(&self, path: &str, usual: Ability) -> Ability {
+    /// Returns what the service does with a parameter of this request.
+    fn ability(&self, request: &Params, path: &str, usual: Ability) -> Ability {
         match (self.language_model, with_language_model(path)) {
             (LanguageModelUse::Used, Some(ability)) => ability,
-            _ => self.recogniser.ability(path, usual),
+            _ => self.with_apertium(request, path).unwrap_or_else(|| self.recogniser.ability(path, usual)),
         }
+    }
+
+    /// Returns what is done with a parameter of a translation, if Apertium makes one.
+    fn with_apertium(&self, request: &Params, path: &str) -> Option<Ability> {
+        let (_, ability) = WITH_APERTIUM.iter().find(|(known, _)| *known == path)?;
+        let spoken = self.spoken(request);
+        let mut targets = request.target_languages().into_iter().filter(|target| !is_own_language(target, &spoken));
+        targets.any(|target| self.translates(&spoken, target)).then_some(*ability)
+    }
+
+    /// Returns the languages that may be spoken; none if nothing is known of them.
+    fn spoken<'s>(&'s self, request: &'s Params) -> Vec<&'s str> {
+        // Of several languages it is not known which one is spoken, unless the request says so.
+        match request.languages() {
+            [only] => vec![only.as_str()],
+            _ => self.recogniser.languages.to_vec(),
+        }
+    }
+
+    /// Whether Apertium translates speech in one of these languages into this one.
+    fn translates(&self, spoken: &[&str], target: &str) -> bool {
+        self.language_model != LanguageModelUse::Used
+            && self.directions.is_some_and(|directions| directions.has_target(spoken, target))
+    }
+
+    /// Returns why some target languages are less than the request may expect.
+    fn indirect(&self, request: &Params) -> Option<String> {
+        let directions = self.directions.filter(|_| self.language_model != LanguageModelUse::Used)?;
+        let spoken = self.spoken(request);
+        let [only] = spoken[..] else { return None };
+        let through = |target: &str| {
+            let through = directions.route(only, target)?.through?;
+            Some(format!("`{target}` is translated through `{through}`, with the errors of both translations"))
+        };
+        let all: Vec<String> = request.target_languages().into_iter().filter_map(through).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Returns what a request lacks, so that this enrichment cannot be made of it.
@@ -253,10 +317,11 @@ impl ServiceTraits<'_> {
     }
 
     /// Returns the message of the envelope of a part that is left out.
-    fn message(&self, enrichment: Enrichment, part: &str) -> String {
-        match (self.language_model, with_language_model(enrichment.name())) {
-            (LanguageModelUse::NotLocal, Some(_)) => NOT_LOCAL.to_owned(),
-            _ => unsupported_error(part).message,
+    fn message(&self, enrichment: Enrichment, language: Option<&str>) -> String {
+        match (self.directions, self.language_model, with_language_model(enrichment.name()), language) {
+            (Some(_), _, _, Some(target)) => untranslatable_error(target).message,
+            (_, LanguageModelUse::NotLocal, Some(_), _) => NOT_LOCAL.to_owned(),
+            _ => unsupported_error(&untranslated_or(enrichment, language)).message,
         }
     }
 }
@@ -308,27 +373,23 @@ impl UnsupportedParts {
     /// Checks a request against the service.
     pub fn check(request: &Params, service: ServiceTraits<'_>) -> Self {
         let languages = service.recogniser.languages;
-        // Of several languages it is not known which one is spoken, unless the request says so.
-        let spoken: Vec<&str> = match request.languages() {
-            [only] => vec![only.as_str()],
-            _ => languages.to_vec(),
-        };
+        let spoken = service.spoken(request);
         let mut missing = Vec::new();
         for enrichment in request.requested() {
             let part = |language: Option<&str>| {
-                let language = language.map(str::to_owned);
-                let words = Some(service.message(enrichment, &untranslated_or(enrichment, language.as_deref())));
-                MissingPart { enrichment, language, words }
+                let words = Some(service.message(enrichment, language));
+                MissingPart { enrichment, language: language.map(str::to_owned), words }
             };
             if let Some(why) = service.lacking(request, enrichment) {
                 missing.push(MissingPart { words: Some(why.to_owned()), ..part(None) });
                 continue;
             }
-            match service.ability(enrichment.name(), ability(enrichment)) {
+            match service.ability(request, enrichment.name(), ability(enrichment)) {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
-                    let targets =
-                        request.target_languages().into_iter().filter(|target| !is_own_language(target, &spoken));
+                    let is_missing =
+                        |target: &&str| !is_own_language(target, &spoken) && !service.translates(&spoken, target);
+                    let targets = request.target_languages().into_iter().filter(is_missing);
                     missing.extend(targets.map(|target| part(Some(target))));
                 }
                 Ability::OnlyFound => {
@@ -363,9 +424,10 @@ fn without_effect(request: &Params, service: ServiceTraits<'_>) -> Vec<Ineffecti
         // Naming the language that is recognised anyway requests nothing.
         let is_known =
             |value: &Value| path.ends_with(".language") && value.as_str().is_some_and(|one| languages.contains(&one));
-        let is_lipsync = path == LIPSYNC && service.language_model == LanguageModelUse::Used;
+        let is_made =
+            service.language_model == LanguageModelUse::Used || service.with_apertium(request, LIPSYNC).is_some();
         let mut values = values(&all, path).into_iter();
-        match is_lipsync {
+        match path == LIPSYNC && is_made {
             true => values.any(|value| *value == Value::Bool(true)),
             false => values.any(|value| requests(value, published::default_of(path)) && !is_known(value)),
         }
@@ -376,7 +438,10 @@ fn without_effect(request: &Params, service: ServiceTraits<'_>) -> Vec<Ineffecti
         matches!(object, Some(Ability::With(toggle)) if !is_on(toggle))
     };
     let one = |(parameter, ability): &(&'static str, Ability)| {
-        let why = why(parameter, service.ability(parameter, *ability))?;
+        let why = match *parameter {
+            TARGETS => service.indirect(request)?,
+            _ => why(parameter, service.ability(request, parameter, *ability))?,
+        };
         (!is_idle(parameter) && is_requested(parameter)).then_some(Ineffective { parameter, why })
     };
     PARAMETERS.iter().filter_map(one).collect()
@@ -446,6 +511,14 @@ pub fn unsupported_error(name: &str) -> EnvelopeError {
     not_implemented(format!("this build of the service does not do {name} yet"))
 }
 
+/// Returns the error of a target language into which Apertium does not translate what is spoken.
+pub fn untranslatable_error(target: &str) -> EnvelopeError {
+    not_implemented(format!(
+        "no package of Apertium that is installed here translates what is spoken into `{target}`; install one that does \
+         (`apt-cache search '^apertium-'`), or configure [serve.language_model]"
+    ))
+}
+
 /// Returns the error of what is not implemented.
 pub fn not_implemented(message: String) -> EnvelopeError {
     EnvelopeError { status_code: 501, exception: "NotImplemented".to_owned(), message }
@@ -457,22 +530,19 @@ fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelo
 }
 
 /// Returns the envelopes of the requested enrichments that are not supported.
-pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
+pub fn unsupported_envelopes(params: &Params) -> Enrichments {
     use Enrichment as E;
-    let all = Enrichments {
+    Enrichments {
         audio_to_llm: envelope(params, E::AudioToLlm),
         chapterization: envelope(params, E::Chapterization),
         display_mode: envelope(params, E::DisplayMode),
         moderation: envelope(params, E::Moderation),
         name_consistency: envelope(params, E::NameConsistency),
-        named_entity_recognition: envelope(params, E::NamedEntityRecognition),
-        sentiment_analysis: envelope(params, E::SentimentAnalysis),
         speaker_reidentification: envelope(params, E::SpeakerReidentification),
         structured_data_extraction: envelope(params, E::StructuredDataExtraction),
         summarization: envelope(params, E::Summarization),
         ..Enrichments::default()
-    };
-    with_failed_shapes(all, shapes)
+    }
 }
 
 /// Gives the envelopes of enrichments that failed their shapes, where the interface and the public service differ.
@@ -515,6 +585,7 @@ mod tests {
     const BUILT_IN: ServiceTraits<'static> = ServiceTraits {
         recogniser: RecogniserTraits { languages: &["en"], is_built_in: true, is_named: false },
         language_model: LanguageModelUse::Absent,
+        directions: None,
     };
 
     #[test]
@@ -543,6 +614,41 @@ mod tests {
         let expected = ["model", "match_original_utterances", "lipsync"].map(|one| format!("translation_config.{one}"));
         assert_eq!(ineffective[..3], expected);
         assert_eq!((ineffective[3], ineffective.len()), ("audio_to_llm_config.model", 4));
+    }
+
+    #[test]
+    fn with_apertium_the_targets_that_it_lacks_and_those_behind_another_are_foreseen() {
+        let directions = Directions::parse("eng-spa\nes-pt\nspa-eng\n");
+        let with = |directions, language_model, languages: &[&str]| {
+            let targets = ["es", "pt", "en", "yo"];
+            let request = json!({ "translation": true, "language_config": { "languages": languages },
+                "translation_config": { "target_languages": targets, "lipsync": true, "context": "a talk", "informal": true } });
+            let service = ServiceTraits { directions, language_model, ..BUILT_IN };
+            let foreseen = UnsupportedParts::check(&Params::parse_lenient(&request), service);
+            let ineffective: Vec<String> = foreseen.without_effect.iter().map(ToString::to_string).collect();
+            (join_names(&foreseen.missing), ineffective, foreseen.missing)
+        };
+        for use_of_model in [LanguageModelUse::Absent, LanguageModelUse::NotLocal] {
+            let (names, ineffective, missing) = with(Some(&directions), use_of_model, &["en"]);
+            assert_eq!(names, "translation yo");
+            assert_eq!(missing[0].words, Some(untranslatable_error("yo").message));
+            let expected = ["target_languages", "lipsync", "context", "informal"];
+            assert!(ineffective.iter().zip(expected).all(|(one, name)| one.contains(name)), "{ineffective:?}");
+            assert!(ineffective[0].contains("`pt` is translated through `es`") && ineffective.len() == 4);
+        }
+        assert_eq!(with(Some(&directions), LanguageModelUse::Used, &["en"]).0, "");
+        let (names, ineffective, _) = with(None, LanguageModelUse::Absent, &["en"]);
+        assert_eq!((names.as_str(), ineffective.len()), ("translation es, translation pt, translation yo", 2));
+        let spanish = with(Some(&directions), LanguageModelUse::Absent, &["es"]);
+        assert!(spanish.0 == "translation yo" && !spanish.1[0].contains("through"), "{spanish:?}");
+    }
+
+    /// The third table has a reason of its own for what has no effect anyway.
+    #[test]
+    fn apertium_has_no_effect_that_is_not_in_the_first_table() {
+        for (path, ability) in WITH_APERTIUM {
+            assert!(matches!((ability, ability_of(path)), (Ability::NoEffect(_), Ability::NoEffect(_))), "{path}");
+        }
     }
 
     #[test]
@@ -589,7 +695,9 @@ mod tests {
         let request = all();
         let foreseen = UnsupportedParts::check(&request, BUILT_IN);
         for shapes in [Shapes::Interface, Shapes::Current] {
-            let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
+            let mut result = serde_json::to_value(unsupported_envelopes(&request)).unwrap();
+            result["named_entity_recognition"] = json!(shapes.entities(Vec::new(), 0.0));
+            result["sentiment_analysis"] = json!(shapes.sentiments(Vec::new(), 0.0));
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
             let unredacted = RedactionPlan::of(&request).and_then(|plan| plan.shortfall([])).unwrap();

@@ -26,6 +26,7 @@ use crate::server::storage::records::{LOST, is_lost};
 use crate::server::storage::transcriptions::{
     RecordMeta, TakenTranscription, TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
+use crate::server::translation::apertium::Apertium;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -45,6 +46,8 @@ pub struct Worker {
     pub recognisers: Arc<Recognisers>,
     /// Makes enrichments of what was recognised.
     pub language_model: Option<Arc<LanguageModel>>,
+    /// Translates what no language model translates.
+    pub translator: Option<Arc<Apertium>>,
     /// Used for waits.
     pub clock: Arc<dyn Clock>,
     /// Which shapes results have where the interface and the public service differ.
@@ -99,8 +102,11 @@ impl Worker {
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
         let (store, recognisers, own) = (Arc::clone(&self.store), Arc::clone(&self.recognisers), taken.clone());
         let model_is_local = self.language_model.as_ref().map(|model| model.is_local());
-        let ready =
-            catch_panic(async move { elsewhere(move || prepare(&store, &recognisers, model_is_local, &own)).await });
+        let translator = self.translator.clone();
+        let ready = catch_panic(async move {
+            let makers = (model_is_local, translator);
+            elsewhere(move || prepare(&store, &recognisers, makers, &own)).await
+        });
         let Ready { head, params, recogniser, options, without_effect } =
             match ready.await.map_err(|Panic| Unable::of("a fault in the service"))?? {
                 Ok(ready) => ready,
@@ -163,14 +169,18 @@ impl Worker {
         }
     }
 
-    /// Makes the enrichments that need a language model. Whatever comes of them, the transcription is done.
+    /// Makes the enrichments that need a language model, or Apertium. Whatever comes of them, the transcription is done.
     async fn enrich(&self, taken: &TakenTranscription, made: &Arc<WrittenResult>, is_local_only: bool) -> ModelResults {
-        let Some(model) = self.language_model.as_ref().filter(|_| enrich::is_requested(made.model_input())) else {
+        if !enrich::is_requested(made.model_input()) {
             return ModelResults::default();
-        };
-        match LanguageModelUse::of(Some(model.is_local()), is_local_only) {
-            LanguageModelUse::Absent | LanguageModelUse::NotLocal => ModelResults::not_local(made.model_input()),
-            LanguageModelUse::Used => {
+        }
+        let is_local = self.language_model.as_ref().map(|model| model.is_local());
+        match (&self.language_model, LanguageModelUse::of(is_local, is_local_only)) {
+            (None, _) | (_, LanguageModelUse::Absent) => self.translated(made, ModelResults::default()).await,
+            (Some(_), LanguageModelUse::NotLocal) => {
+                self.translated(made, ModelResults::not_local(made.model_input())).await
+            }
+            (Some(model), LanguageModelUse::Used) => {
                 let begun = self.clock.uptime();
                 let (model, own) = (Arc::clone(model), Arc::clone(made));
                 let results = catch_panic(async move { enrich::enrich(&model, own.model_input()).await }).await;
@@ -179,6 +189,19 @@ impl Worker {
                 results.unwrap_or_else(|Panic| ModelResults::fault(made.model_input()))
             }
         }
+    }
+
+    /// Translates with Apertium, if it is there: it runs on this machine, and learns what no other one may.
+    async fn translated(&self, made: &Arc<WrittenResult>, mut results: ModelResults) -> ModelResults {
+        let Some(translator) = self.translator.clone() else { return results };
+        let own = Arc::clone(made);
+        let translations = catch_panic(async move {
+            let input = own.model_input();
+            translator.translate(input.transcript, &enrich::targets(input)).await
+        });
+        let fault = |Panic| ModelResults::fault(made.model_input()).translations;
+        results.translations = translations.await.unwrap_or_else(fault);
+        results
     }
 
     async fn end(&self, taken: TakenTranscription, outcome: Outcome) {
@@ -218,7 +241,7 @@ struct Ready {
 fn prepare(
     store: &TranscriptionStore,
     recognisers: &Recognisers,
-    model_is_local: Option<bool>,
+    (model_is_local, translator): (Option<bool>, Option<Arc<Apertium>>),
     taken: &TakenTranscription,
 ) -> Result<Result<Ready, TranscriptionFailure>, Unable> {
     let head = match store.record_meta(taken.id) {
@@ -241,7 +264,8 @@ fn prepare(
         is_named: recognisers.has_choice(),
     };
     let language_model = LanguageModelUse::of(model_is_local, is_local_only(&head));
-    let service = ServiceTraits { recogniser: traits, language_model };
+    let directions = translator.as_ref().map(|translator| translator.directions());
+    let service = ServiceTraits { recogniser: traits, language_model, directions };
     let without_effect = UnsupportedParts::check(&params, service).without_effect.into_iter().map(Into::into).collect();
     let options = result::transcribe_options(&params);
     let log = open_log(store, taken, &*recogniser, &options);

@@ -16,4 +16,4 @@ mod voice_text;
 
 pub use entity::{EntityType, kinds_of};
 pub use plan::RedactionPlan;
-pub use redact::redact;
+pub use redact::{find_places, redact};

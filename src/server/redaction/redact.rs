@@ -7,7 +7,8 @@ use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::server::redaction::EntityType;
 use crate::wire::params::RedactionMark;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Redacts a transcript. `is_written` says whether its recogniser writes case and punctuation.
 ///
@@ -35,6 +36,26 @@ pub fn redact(transcript: &mut Transcript, is_written: bool, plan: &RedactionPla
             utterance.words.clear();
         }
     }
+}
+
+/// Where information of a kind is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityPlace {
+    pub kind: EntityType,
+    pub utterance: usize,
+    /// Its words in the utterance, which may have more letters than it.
+    pub words: Range<usize>,
+}
+
+/// Finds information of these kinds in a transcript, without changing it.
+pub fn find_places(transcript: &Transcript, is_written: bool, wanted: &BTreeSet<EntityType>) -> Vec<EntityPlace> {
+    let found = find(&transcript.utterances, is_written, wanted);
+    let place = |patch: Patch<'_>| EntityPlace {
+        kind: patch.kind,
+        utterance: patch.utterance,
+        words: patch.start.0..patch.end.0 + 1,
+    };
+    patches(&found).into_iter().map(place).collect()
 }
 
 /// Makes one word of a text that has none. Returns whether it did.

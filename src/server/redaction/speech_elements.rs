@@ -275,7 +275,10 @@ fn written_elements(text: &VoiceText, at: usize, found: &mut Vec<SpeechElement>)
     // "555-0198x42" has an extension.
     let is_number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit() || "-./()".contains(c));
     let extended = core.split_once(['x', 'X']).filter(|(number, extension)| {
-        number.len() > 6 && is_number(number) && extension.bytes().all(|byte| byte.is_ascii_digit())
+        number.len() > 6
+            && is_number(number)
+            && !extension.is_empty()
+            && extension.bytes().all(|byte| byte.is_ascii_digit())
     });
     if let Some((number, _)) = extended {
         push_groups(number, token.range.start, at, found);

@@ -1,7 +1,7 @@
 //! Outputs in every format and language: written, read by other programs, restored, and never mistaken for something
 //! else.
 
-use crate::support::bed::Bed;
+use crate::support::bed::{Bed, QUICK};
 use crate::support::config::Config;
 use crate::support::manifests::write;
 use crate::support::stub::Stub;
@@ -313,4 +313,23 @@ fn ffmpeg_reads_subtitles_and_chapters() {
         chapters.map(|chapter| (&chapter["start_time"], &chapter["tags"]["title"])).collect();
     let expected = [(&json!("0.000000"), &json!("Start; a=b #1 \\ ")), (&json!("3.000000"), &json!("End --> here"))];
     assert_eq!(chapters, expected);
+}
+
+/// With the real recogniser and the real Apertium.
+#[test]
+fn a_translation_of_the_embedded_service_is_written_beside_its_source() {
+    let bed = Bed::new(&format!(
+        "{QUICK}template = \"t\"\n[template.t]\nsubtitles = true\ntranslation = true\n\
+         translation_config = {{ target_languages = [\"es\", \"pt\"] }}\n"
+    ));
+    bed.drop_in(0, "talk.wav");
+    let foretold = bed.run(["check"]).stdout;
+    assert!(foretold.contains("`pt` is translated through `es`"), "{foretold}");
+    bed.once(0);
+    let written = beside(&bed);
+    let text = |name: &str| String::from_utf8(written[name].clone()).unwrap();
+    let [english, spanish, portuguese] = ["en", "es", "pt"].map(|code| text(&format!("talk.{code}.txt")));
+    assert!(english != spanish && spanish != portuguese && english != portuguese, "{english} {spanish} {portuguese}");
+    let cues = |code: &str| text(&format!("talk.{code}.srt")).matches(" --> ").count();
+    assert!(cues("en") > 0 && cues("es") > 0 && cues("pt") > 0);
 }

@@ -251,7 +251,7 @@ async fn what_is_not_done_is_said() {
     let (service, _data) = TestService::canned().await;
     let id = service
         .created(json!({
-            "named_entity_recognition": true, "sentiment_analysis": true, "moderation": true,
+            "moderation": true,
             "audio_to_llm": true, "chapterization": true, "display_mode": true, "name_consistency": true,
             "speaker_reidentification": true, "structured_data_extraction": true, "translation": true,
             "translation_config": { "target_languages": ["fr"] }, "summarization": false,
@@ -260,8 +260,6 @@ async fn what_is_not_done_is_said() {
     let record = service.ended(&id).await;
     let result = &record["result"];
     let asked = [
-        "named_entity_recognition",
-        "sentiment_analysis",
         "moderation",
         "audio_to_llm",
         "chapterization",
@@ -280,7 +278,6 @@ async fn what_is_not_done_is_said() {
         assert_eq!(envelope.get("results"), Some(&Value::Null));
         assert_eq!(record["request_params"][name], true, "echoed");
     }
-    assert_eq!(result["named_entity_recognition"].get("entity"), Some(&Value::Null));
     assert_eq!(result["translation"]["success"], false);
     assert_eq!(result.get("summarization"), None, "not asked for, not there");
     assert_eq!(record["request_params"]["translation_config"]["target_languages"], json!(["fr"]));

@@ -109,13 +109,14 @@ fn of_utterances(
         let is_mixed = of_lines.iter().any(|other| other.sentiment != first);
         let sentiment = if is_mixed { MIXED } else { first };
         let emotion = of_lines.first().and_then(|first| first.emotion);
-        item(said, sentiment, emotion)
+        sentiment_item(said, sentiment, emotion)
     };
     let all = transcript.utterances.iter().enumerate();
     all.filter(|(at, _)| !lines.of_utterance(*at).is_empty()).map(one).collect()
 }
 
-fn item(said: &Utterance, sentiment: &str, emotion: Option<&str>) -> Sentiment {
+/// Returns the item of an utterance.
+pub fn sentiment_item(said: &Utterance, sentiment: &str, emotion: Option<&str>) -> Sentiment {
     let mut other = Map::new();
     let mut put = |name: &str, value: Value| drop(other.insert(name.to_owned(), value));
     if let Some(emotion) = emotion {

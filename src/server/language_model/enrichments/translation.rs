@@ -1,13 +1,13 @@
 //! `translation`: each utterance by itself, so that a translation has the times of what it translates.
 
-use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::language_model::ask::{LineQuestion, ask_each_line};
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::found_json;
 use crate::server::language_model::lines::NumberedLines;
 use crate::server::language_model::model_error::ModelError;
 use crate::server::language_model::prompt::{AnswerShape, AnswerSize, Prompt, plain};
-use crate::server::recognition::openai::spread::spread;
+use crate::server::translation::translated_utterance;
 use crate::wire::languages::english_name;
 use crate::wire::params::TranslationConfig;
 use serde_json::{Value, json};
@@ -36,8 +36,9 @@ pub async fn make(
 
 fn prompt(target: &str, config: &TranslationConfig) -> Prompt {
     let language = match target {
-        // It has a place among the targets alone.
+        // They have a place among the targets alone.
         "wo" => "wolof",
+        "eo" => "esperanto",
         code => english_name(code),
     };
     let manner = match config.informal {
@@ -78,19 +79,6 @@ fn with_translations(
         translated_utterance(original, &texts.join(" "), target)
     };
     transcript.utterances.iter().enumerate().map(one).collect()
-}
-
-/// Returns an utterance with another text, whose words are spread over its time.
-fn translated_utterance(original: &Utterance, text: &str, target: &str) -> Utterance {
-    let rounded = |seconds: f64| (seconds * 1000.0).round() / 1000.0;
-    let span = [(original.start, original.end)];
-    let words = spread(text, &span, None).into_iter().map(|word| Word {
-        text: word.text,
-        start: rounded(word.start).max(original.start),
-        end: rounded(word.end).min(original.end),
-        confidence: original.confidence,
-    });
-    Utterance { text: text.to_owned(), words: words.collect(), language: target.to_owned(), ..original.clone() }
 }
 
 #[cfg(test)]

@@ -267,6 +267,45 @@ fn long_and_hostile_texts_end() {
     redacted(&[alternating.trim()], false, &[]);
 }
 
+/// Each as it is written and as it is read aloud, if its kind alone is requested.
+#[test]
+fn national_numbers_are_found_by_their_check_digits() {
+    let of = |said: &str, is_written, kind: &str| redacted(&[said], is_written, &[kind]).text();
+    for (kind, number) in [
+        ("SSN", "2 55 08 14 168 025 38"),
+        ("SSN", "12345678Z"),
+        ("SSN", "RCCMNL83S18D969H"),
+        ("SSN", "131052-308T"),
+        ("SSN", "811228-9874"),
+        ("SSN", "390.533.447-05"),
+        ("SSN", "2341 2341 2346"),
+        ("SSN", "11010519491231002X"),
+        ("SSN", "44051401359"),
+        ("SSN", "756.9217.0769.85"),
+        ("HEALTHCARE_NUMBER", "2123 45670 1"),
+        ("ORGANIZATION_ID", "16.727.230/0001-97"),
+    ] {
+        assert_eq!(of(&format!("It is {number} for him"), true, kind), format!("It is [{kind}_1] for him"));
+    }
+    // Read aloud, a number has no groups.
+    for (is_found, number) in [
+        (true, "two five five oh eight one four one six eight oh two five three eight"),
+        (true, "one two three four five six seven eight z"),
+        (true, "four four oh five one four oh one three five nine"),
+        (false, "four four oh five one four oh one three five eight"),
+        (false, "one two three four five six seven eight y"),
+        (false, "two three four one two three four one two three four six"),
+    ] {
+        let said = format!("it is {number} for him");
+        let expected = if is_found { "it is [SSN_1] for him".to_owned() } else { said.clone() };
+        assert_eq!(of(&said, false, "SSN"), expected);
+    }
+    let cued = of("my aadhaar is two three four one two three four one two three four six", false, "SSN");
+    assert_eq!(cued, "my aadhaar is [SSN_1]");
+    assert_eq!(of("Call 543 668 446 for him", true, "SSN"), "Call 543 668 446 for him", "a telephone");
+    assert_eq!(of("Call +41 756 921 707 for him", true, "SSN"), "Call +41 756 921 707 for him");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

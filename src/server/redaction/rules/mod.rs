@@ -5,6 +5,7 @@ pub(super) mod dates;
 pub(super) mod internet;
 pub(super) mod lists;
 pub(super) mod names;
+mod national;
 pub(super) mod numbers;
 pub(super) mod places;
 

@@ -5,6 +5,8 @@ use super::super::entity::EntityType;
 use super::super::found_span::FoundSpan;
 use super::super::speech_elements::{ElementKind, SpeechElement};
 use super::super::voice_text::VoiceText;
+use super::national::check_digits::luhn;
+use super::national::{self, NumberProof};
 use iban::Iban;
 use std::ops::Range;
 
@@ -121,8 +123,11 @@ fn window_at(run: &[SpeechElement], start: usize) -> Option<(usize, EntityType)>
     best
 }
 
-/// Returns the kind of a number that a checksum makes certain.
+/// Returns the kind of a number that a checksum and its structure make certain.
 fn known_form(chars: &str) -> Option<EntityType> {
+    if let Some(national) = national::known(chars, &[]).filter(|one| one.proof == NumberProof::Structure) {
+        return Some(national.kind);
+    }
     let is_digits = chars.bytes().all(|byte| byte.is_ascii_digit());
     if is_digits && (13..=19).contains(&chars.len()) && is_card(chars) {
         return Some(EntityType::CreditCard);
@@ -138,14 +143,6 @@ fn is_card(digits: &str) -> bool {
         (b'4', 13 | 16 | 19) | (b'5' | b'2', 16) | (b'3', 14..=19) | (b'6', 13..=19)
     );
     has_issuer && luhn(digits)
-}
-
-/// Whether the last digit is the check digit (ISO/IEC 7812-1, annex B).
-fn luhn(digits: &str) -> bool {
-    let doubled = |digit: u32| if digit > 4 { 2 * digit - 9 } else { 2 * digit };
-    let values = digits.bytes().rev().map(|byte| u32::from(byte.wrapping_sub(b'0')));
-    let sum: u32 = values.enumerate().map(|(at, digit)| if at % 2 == 1 { doubled(digit) } else { digit }).sum();
-    sum.is_multiple_of(10)
 }
 
 /// Whether this is a routing number of an American bank: the prefix of a district, and a correct check digit.
@@ -164,25 +161,45 @@ fn kind(text: &VoiceText, part: &[SpeechElement], cues: &Cues<'_>) -> Option<Ent
     if digits == 0 {
         return None;
     }
-    let known = if chars.len() <= 34 { known_form(&chars) } else { None };
+    let is_international = is_international(text, part);
+    let national = national::known(&chars, &groups(text, part)).filter(|_| !is_international);
+    let is_national = |proof: fn(NumberProof) -> bool| national.filter(|one| proof(one.proof)).map(|one| one.kind);
+    if let Some(kind) = is_national(|proof| proof == NumberProof::Structure) {
+        return Some(kind);
+    }
     let all = tokens(part);
     let cued = || {
         let rule = cues.near(text, &all).find(|rule| fits(rule, &chars, digits))?;
         Some(kind_of(rule, text, &all, cues))
     };
+    let cued = cued();
+    if let Some(kind) = is_national(|proof| matches!(proof, NumberProof::Groups(_))).filter(|_| cued.is_none()) {
+        return Some(kind);
+    }
+    let known = if chars.len() <= 34 { known_form(&chars) } else { None };
     let written = &text.text[bytes(part)];
     // Amounts are read or written in another way than codes: "two million", "1,250,000".
     let is_amount = part.len() == 1 && (written.contains(',') || chars.ends_with("000"));
-    let by_form = || form(&chars, written, is_international(text, part), is_amount);
-    known.or_else(|| match cued() {
+    let by_form = || form(&chars, written, is_international, is_amount);
+    known.or_else(|| match cued {
         // A telephone number is told by its length, which the words for other numbers allow too.
         Some(EntityType::AccountNumber | EntityType::NumericalPii)
             if by_form() == Some(EntityType::PhoneNumber) && cues.has(text, &all, EntityType::PhoneNumber) =>
         {
             Some(EntityType::PhoneNumber)
         }
-        cued => cued.or_else(by_form),
+        cued => cued.or_else(|| is_national(|_| true)).or_else(by_form),
     })
+}
+
+/// Returns the lengths of the groups of letters and digits that a number is written in; none for a spoken one, which has
+/// no signs.
+fn groups(text: &VoiceText, part: &[SpeechElement]) -> Vec<usize> {
+    if part.iter().any(|one| one.is_spoken) {
+        return Vec::new();
+    }
+    let groups = text.text[bytes(part)].split(|c: char| !c.is_ascii_alphanumeric()).map(str::len);
+    groups.filter(|length| *length > 0).collect()
 }
 
 /// A cue may fit to a part of the run: "extension four two", "the code is one two three and the other …".
