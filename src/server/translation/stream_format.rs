@@ -24,7 +24,7 @@ pub fn write(number: usize, text: &str) -> String {
     written
 }
 
-/// Reads what came of a text that [`write`] has written, without the byte at its end.
+/// Reads what came of a text that [`write()`] has written, without the byte at its end.
 ///
 /// # Errors
 /// It is not what comes of the text of this number.
