@@ -181,6 +181,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         patience: DeliveryRetries::default(),
         workers: 1,
         language_model: None,
+        voices: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,

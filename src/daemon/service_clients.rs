@@ -213,6 +213,7 @@ pub fn service_options(
             + serve.recognisers.values().map(|one| one.concurrency).sum::<usize>()
             + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
         language_model: serve.language_model.as_ref().map(language_model),
+        voices: serve.voices.clone(),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,

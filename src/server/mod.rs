@@ -1,7 +1,8 @@
 //! The embedded transcription service. It does not use the queue and could run alone.
 //!
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
-//! turns audio into text, `diarization/` tells speakers apart, `redaction/` hides personal information,
+//! turns audio into text, `diarization/` tells speakers apart, `known_speakers/` names
+//! those whose voices are enrolled, `redaction/` hides personal information,
 //! `language_model/` makes enrichments of the text, `http_engine/` reaches recognisers and language models, `webhooks/`
 //! reports creations and ends, `status_page/` shows the service's state, `openai/` offers the service in the form of
 //! OpenAI's interface. Start reading at `service.rs`.
@@ -12,6 +13,7 @@ mod fair_share;
 pub(crate) mod fetch;
 pub(crate) mod http;
 pub(crate) mod http_engine;
+pub(crate) mod known_speakers;
 pub(crate) mod language_model;
 mod openai;
 pub(crate) mod recognition;

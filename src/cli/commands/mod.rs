@@ -31,6 +31,7 @@ mod retry_incomplete;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
+mod serve_voices;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;

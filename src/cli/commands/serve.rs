@@ -1,6 +1,7 @@
 //! `scribed serve`: runs the embedded transcription service for other machines.
 
 use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
+use crate::cli::commands::serve_voices;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::serve_reload::{KeyReload, keys};
@@ -24,6 +25,9 @@ use std::sync::Arc;
 
 /// Runs the service until a signal stops it, or carries out a subcommand.
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
+    if let Some(ServeCommand::Voices(command)) = &args.command {
+        return serve_voices::run(context, command).await;
+    }
     let serve_config = load_to_serve(&context.common.config)?;
     // This check comes before anything is created in the data directory: `keys` may create a key there.
     if let Some(words) = root_refusal(&serve_config.data, &typed_command()) {
@@ -31,8 +35,8 @@ pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError
     }
     let keys = keys(&serve_config)?;
     match &args.command {
-        None => serve(context, &serve_config, keys).await,
         Some(ServeCommand::ImportLive(order)) => import_live(context, &serve_config, &keys, order),
+        None | Some(ServeCommand::Voices(_)) => serve(context, &serve_config, keys).await,
     }
 }
 

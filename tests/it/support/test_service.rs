@@ -107,6 +107,7 @@ pub fn options(data: &Path) -> ServiceOptions {
         patience: QUICK,
         workers: 2,
         language_model: None,
+        voices: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,
