@@ -29,6 +29,8 @@ impl VoiceModel {
         /// No cepstrum is further from its mean.
         const MOST: f64 = 1e6;
         let covariance: [f64; ENTRIES] = covariance.try_into().ok()?;
+        // Stored texts of numbers are read back with an error in their last digit.
+        let covariance = covariance.map(|entry| f64::from(entry as f32));
         let is_possible = covariance.iter().all(|entry| entry.abs() < MOST);
         let has_enough = (LEAST_FRAMES..=1e12).contains(&frames);
         let log_determinant = log_determinant(&covariance);

@@ -1,6 +1,6 @@
 //! The folder of known voices: a file for each, which only the service's user can read.
 //!
-//! Each command and each transcription reads the folder anew, so that a deleted voice is in no later result. The name of a
+//! Each command and each transcription reads the folder again, so that a deleted voice is in no later result. The name of a
 //! file is the hash of the person's name: a name may have characters that file names must not have.
 
 pub use super::stored_voice::StoredVoice;
