@@ -1,6 +1,6 @@
 //! Gives the speakers of a result the names of known voices.
 
-use super::voice_store::VoiceStore;
+use super::voice_store::{KnownVoices, VoiceStore};
 use crate::voice::speaker_voices::SpeakerVoice;
 use crate::voice::voice_match::VoiceComparison;
 use crate::wire::result_out::KnownSpeakerOut;
@@ -10,7 +10,7 @@ use crate::wire::result_out::KnownSpeakerOut;
 pub fn identify(store: &VoiceStore, speakers: &[SpeakerVoice]) -> Vec<KnownSpeakerOut> {
     let known = store.read().unwrap_or_else(|error| {
         tracing::error!(%error, "the folder of known voices cannot be read; nobody is named");
-        Default::default()
+        KnownVoices::default()
     });
     for broken in &known.broken {
         let (file, reason) = (broken.path.display(), &broken.reason);
