@@ -10,7 +10,8 @@
 use anyhow::{Context, Result, bail};
 use scribed::testing::media::decode::{Decoder, INACTIVITY};
 use scribed::testing::media::speech_segments::{CutRule, Segmenter};
-use scribed::testing::server::diarization::{SpeakerHints, VoiceFrames, find_speakers};
+use scribed::testing::server::diarization::{SpeakerHints, find_speakers};
+use scribed::testing::voice::{Band, VoiceFrames};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,7 +71,7 @@ fn stretches(samples: &[i16]) -> Vec<VoiceFrames> {
     let mut segmenter = Segmenter::new(CutRule::EachPause);
     let mut segments = segmenter.push(samples);
     segments.extend(segmenter.finish());
-    segments.iter().map(|segment| VoiceFrames::of(&segment.samples, segment.start_sample)).collect()
+    segments.iter().map(|segment| VoiceFrames::of(&segment.samples, segment.start_sample, Band::WIDE)).collect()
 }
 
 /// Returns the diarization error rate.

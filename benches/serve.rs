@@ -182,6 +182,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         workers: 1,
         language_model: None,
         translator: None,
+        voices: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,

@@ -23,6 +23,7 @@
 //! store/contract client/contract   floor 1   interfaces
 //! captions/            floor 1   what of a transcript is shown when, and the subtitle formats
 //! review/              floor 1   what of a result to distrust: the checks of a transcript against its recording
+//! voice/               floor 1   how alike two voices are
 //! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
@@ -70,6 +71,7 @@ mod server;
 mod source;
 mod store;
 mod tls;
+mod voice;
 mod web;
 mod wire;
 

@@ -268,7 +268,6 @@ pub mod server {
     }
     pub mod diarization {
         pub use crate::server::diarization::speakers::{SpeakerHints, Speakers, find_speakers};
-        pub use crate::server::diarization::voice_frames::VoiceFrames;
     }
     pub mod http_engine {
         pub use crate::server::http_engine::connection::{EngineAccess, EngineKey};
@@ -440,6 +439,13 @@ pub mod web {
     pub mod receiver {
         pub use crate::web::receiver::{CallbackListener, listen, start};
     }
+}
+pub mod voice {
+    pub use crate::voice::cepstrum::Band;
+    pub use crate::voice::gaussian::FrameSums;
+    pub use crate::voice::voice_frames::VoiceFrames;
+    pub use crate::voice::voice_match::{SURE, VoiceComparison};
+    pub use crate::voice::voice_model::VoiceModel;
 }
 pub mod wire {
     pub mod address {

@@ -1,11 +1,12 @@
 //! Advanced SubStation Alpha, version 4+.
 
 use super::cue::Cue;
+use crate::domain::speaker_names::SpeakerNames;
 use std::fmt::Write as _;
 
 /// Formats the cues as an ASS script; a speaker's name is in the name field of each line. From ten hours on, the hours
 /// have more digits than the format has, and renderers read them. `notes` become comments that nobody shows.
-pub fn ass(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+pub fn ass(cues: &[Cue], speakers: &SpeakerNames, language: Option<&str>, notes: &[String]) -> String {
     let notes: String = notes.iter().map(|note| format!("; {}\n", plain(note))).collect();
     let language = language.map_or(String::new(), |code| format!("Language: {}\n", plain(code)));
     let mut file = format!(
@@ -33,11 +34,16 @@ pub fn ass(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
         let start = cue.start.as_millis() / 10;
         let end = (cue.end.as_millis() / 10).max(start + 1);
         let (start, end) = (time(start), time(end));
-        let name = cue.speaker.map_or(String::new(), |number| format!("Speaker {}", u64::from(number) + 1));
+        let name = cue.speaker.map_or(String::new(), |number| field(&speakers.name_of(number)));
         // Writing into a string cannot fail.
         let _ = writeln!(file, "Dialogue: 0,{start},{end},Default,{name},0,0,0,,{}", rows.join("\\N"));
     }
     file
+}
+
+/// Returns a text for a field that a comma would end; nothing in it is an override.
+fn field(text: &str) -> String {
+    text.replace([',', '{', '}', '\\'], " ")
 }
 
 /// Formats hundredths of a second as `H:MM:SS.cc`.
@@ -69,6 +75,9 @@ mod tests {
     fn every_cue_is_shown_for_a_hundredth_at_least() {
         let at = std::time::Duration::from_millis;
         let cue = Cue { start: at(3_723_452), end: at(3_723_459), rows: vec!["a".into()], speaker: None };
-        assert!(ass(&[cue], None, &[]).ends_with("Dialogue: 0,1:02:03.45,1:02:03.46,Default,,0,0,0,,a\n"));
+        assert!(
+            ass(&[cue], &SpeakerNames::default(), None, &[])
+                .ends_with("Dialogue: 0,1:02:03.45,1:02:03.46,Default,,0,0,0,,a\n")
+        );
     }
 }

@@ -222,6 +222,7 @@ mod tests {
     use super::super::srt::{SILENT_SRT, srt};
     use super::super::vtt::vtt;
     use super::*;
+    use crate::domain::speaker_names::SpeakerNames;
     use crate::domain::transcript::Word;
     use proptest::prelude::*;
 
@@ -250,7 +251,7 @@ mod tests {
     fn silence_gives_valid_files_that_show_nothing() {
         assert_eq!(srt_of(vec![]), "1\n00:00:00,000 --> 00:00:01,000\n\n");
         assert_eq!(srt_of(vec![utterance(" \n", 1.0, 2.0)]), SILENT_SRT);
-        assert_eq!(vtt(&[], None), "WEBVTT\n");
+        assert_eq!(vtt(&[], &SpeakerNames::default(), None), "WEBVTT\n");
     }
 
     #[test]
@@ -279,7 +280,7 @@ mod tests {
         00:00:00,000 --> 00:00:03,000
         a → b 2 <·i>R&D
         ");
-        insta::assert_snapshot!(vtt(&cues, Some("from\n\n1 --> 2\rlast")), @r"
+        insta::assert_snapshot!(vtt(&cues, &SpeakerNames::default(), Some("from\n\n1 --> 2\rlast")), @r"
         WEBVTT
 
         NOTE
@@ -480,7 +481,7 @@ mod tests {
             note in any::<String>(),
         ) {
             let cues = lay_out(&transcript(utterances), &Layout::default());
-            let file = vtt(&cues, Some(&note));
+            let file = vtt(&cues, &SpeakerNames::default(), Some(&note));
             prop_assert_eq!(file.matches("-->").count(), cues.len());
             prop_assert_eq!(file.split("\n\n").count(), cues.len() + 2);
             prop_assert!(file.starts_with("WEBVTT\n\nNOTE\n"));

@@ -2,13 +2,14 @@
 
 use super::cue::{Cue, time};
 use super::markup::{escape_markup, is_right_to_left};
+use crate::domain::speaker_names::SpeakerNames;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Formats the cues as an IMSC 1.1 text profile document. `language`: a BCP 47 code; empty in the file if not known, as
 /// TTML has it for that. `notes` become the description of the document, which nobody shows.
-pub fn ttml(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
-    let mut file = head(cues, language, notes);
+pub fn ttml(cues: &[Cue], speakers: &SpeakerNames, language: Option<&str>, notes: &[String]) -> String {
+    let mut file = head(cues, speakers, language, notes);
     for cue in cues {
         let rows: Vec<String> = cue.rows.iter().map(|row| escape_markup(row)).collect();
         let (begin, end) = (time(cue.start, '.'), time(cue.end, '.'));
@@ -21,11 +22,11 @@ pub fn ttml(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
     file
 }
 
-fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
+fn head(cues: &[Cue], names: &SpeakerNames, language: Option<&str>, notes: &[String]) -> String {
     let direction = if language.is_some_and(is_right_to_left) { " tts:direction=\"rtl\"" } else { "" };
     let language = escape_markup(language.unwrap_or_default());
     let speakers: BTreeSet<u32> = cues.iter().filter_map(|cue| cue.speaker).collect();
-    let agents: String = speakers.into_iter().map(agent).collect();
+    let agents: String = speakers.into_iter().map(|number| agent(number, names)).collect();
     let description = match notes.is_empty() {
         true => String::new(),
         false => format!("      <ttm:desc>{}</ttm:desc>\n", escape_markup(&notes.join("; "))),
@@ -51,11 +52,9 @@ fn head(cues: &[Cue], language: Option<&str>, notes: &[String]) -> String {
     )
 }
 
-fn agent(number: u32) -> String {
-    let (id, name) = (agent_id(number), u64::from(number) + 1);
-    format!(
-        "      <ttm:agent xml:id=\"{id}\" type=\"person\"><ttm:name type=\"alias\">Speaker {name}</ttm:name></ttm:agent>\n"
-    )
+fn agent(number: u32, names: &SpeakerNames) -> String {
+    let (id, name) = (agent_id(number), escape_markup(&names.name_of(number)));
+    format!("      <ttm:agent xml:id=\"{id}\" type=\"person\"><ttm:name type=\"alias\">{name}</ttm:name></ttm:agent>\n")
 }
 
 fn agent_id(number: u32) -> String {

@@ -250,6 +250,9 @@ pub enum ServeCommand {
     ImportLive(ImportLiveArgs),
     /// Show the model files of whisper.cpp that are found, and where they are looked for; or check files
     Models(ModelsArgs),
+    /// Enrol, list and delete the voices of known speakers, whom results then name
+    #[command(subcommand)]
+    Voices(VoicesCommand),
 }
 
 #[derive(Debug, Args)]
@@ -257,6 +260,43 @@ pub struct ModelsArgs {
     /// Model files to check; without any, all that are found are checked
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+}
+
+/// What is to be done with the voices of known speakers.
+#[derive(Debug, Subcommand)]
+pub enum VoicesCommand {
+    /// Store the voice of a person, in place of an earlier one with this name
+    Enrol(EnrolArgs),
+    /// List the voices
+    List,
+    /// Delete a voice: no later result has its name
+    Delete(DeleteVoiceArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct EnrolArgs {
+    /// Name of the person
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Recordings in which only this person speaks, together at least 10 s of speech
+    #[arg(value_name = "RECORDING", required = true)]
+    pub recordings: Vec<PathBuf>,
+    /// Number of the channel on which the person speaks, from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub channel: Option<u16>,
+    /// Where in the recording the person begins to speak
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: Option<Duration>,
+    /// Where in the recording the person ends
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct DeleteVoiceArgs {
+    /// Name of the person
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 #[derive(Debug, Args)]

@@ -236,6 +236,8 @@ pub struct ServeConfig {
     pub recognisers: BTreeMap<String, RecogniserConfig>,
     /// The language model that makes enrichments of transcripts.
     pub language_model: Option<LanguageModelConfig>,
+    /// The folder of the known voices; absolute. Without it nobody's voice is compared or stored.
+    pub voices: Option<PathBuf>,
     /// The largest upload that is accepted, in bytes.
     pub upload_limit: u64,
     /// The longest recording that is accepted.
@@ -495,6 +497,8 @@ pub struct OutputFiles {
     pub portable_names: bool,
     /// Whether each output says how it was made, as far as its format has a place for that.
     pub provenance: bool,
+    /// Whether speakers have numbers, also where the service knows their names.
+    pub numbered_speakers: bool,
     /// The number of a user.
     pub owner: Option<u32>,
     /// The number of a group.

@@ -450,7 +450,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, recognisers, language_model, cors, public_url, trusted_proxies, tls, ca
+          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, voices, webhook, recognisers, language_model, cors, public_url, trusted_proxies, tls, ca
         "#);
 }
 

@@ -208,6 +208,7 @@ pub fn service_options(
             + serve.language_model.as_ref().map_or(0, |model| model.concurrency),
         language_model: serve.language_model.as_ref().map(language_model),
         translator: Some(ApertiumOptions::default()),
+        voices: serve.voices.clone(),
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,

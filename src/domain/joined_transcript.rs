@@ -1,6 +1,7 @@
 //! Joins the transcripts of a recording's parts to one: no word of the sound that two parts share is lost or said twice,
 //! and speakers keep their numbers where they can be told to be the same.
 
+use crate::domain::speaker_names::{SpeakerName, SpeakerNames};
 use crate::domain::split::PartRange;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::domain::word_overlap::{JoinableWord, Overlap, covers, seam};
@@ -17,11 +18,13 @@ pub struct JoinedTranscript {
     /// The numbers of the parts, from 1, that have a speaker who is not known to be one of the speakers before. Such a
     /// speaker has a number of its own.
     pub unmatched: Vec<usize>,
+    /// For each part, which number each of its speakers has in the whole.
+    pub numbers: Vec<BTreeMap<u32, u32>>,
 }
 
 /// Joins the transcripts of parts, in the order of the recording. Times are those of the recording: a range counts from
-/// `start_s`, where its sound track begins.
-pub fn join_transcripts(parts: Vec<(PartRange, Transcript)>, start_s: f64) -> JoinedTranscript {
+/// `start_s`, where its sound track begins. `names` has the speakers of each part whose voices are known.
+pub fn join_transcripts(parts: Vec<(PartRange, Transcript)>, names: &[SpeakerNames], start_s: f64) -> JoinedTranscript {
     let mut joined = JoinedTranscript::default();
     let mut languages: BTreeMap<String, usize> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -32,16 +35,24 @@ pub fn join_transcripts(parts: Vec<(PartRange, Transcript)>, start_s: f64) -> Jo
                 order.push(language.clone());
             }
         }
+        let mut numbers = BTreeMap::new();
         if let Some(before) = before {
             let seconds = |millis: u64| start_s + millis as f64 / 1e3;
             let overlap = Overlap { from: seconds(range.from_ms), to: seconds(before.to_ms), is_estimated: false };
             let spoken = &mut joined.transcript.utterances;
-            let speakers = same_speakers(spoken, &part.utterances, overlap);
+            let known = same_names(&names[..at.min(names.len())], &joined.numbers, names.get(at));
+            let speakers = same_speakers(spoken, &part.utterances, overlap, known);
             join_words(spoken, &mut part.utterances, overlap);
-            if !renumber(spoken, &mut part.utterances, &speakers) {
+            let (given, all_known) = renumber(spoken, &mut part.utterances, speakers);
+            numbers = given;
+            if !all_known {
                 joined.unmatched.push(at + 1);
             }
+        } else {
+            let speakers = part.utterances.iter().filter_map(|utterance| utterance.speaker);
+            numbers.extend(speakers.map(|speaker| (speaker, speaker)));
         }
+        joined.numbers.push(numbers);
         joined.transcript.utterances.append(&mut part.utterances);
         before = Some(range);
     }
@@ -147,9 +158,35 @@ fn shorten(utterances: &mut Vec<Utterance>, gone: &BTreeMap<usize, usize>, take:
     });
 }
 
-/// Returns which speakers of the second are speakers of the first: those who say the same words in the shared sound, and
-/// those who are alone on their channel in both.
-fn same_speakers(before: &[Utterance], after: &[Utterance], overlap: Overlap) -> BTreeMap<u32, u32> {
+/// Returns which speakers of a part have the name of a speaker of a part before it: their numbers in the whole.
+fn same_names(
+    before: &[SpeakerNames],
+    numbers: &[BTreeMap<u32, u32>],
+    part: Option<&SpeakerNames>,
+) -> BTreeMap<u32, u32> {
+    let known = |name: &SpeakerName| {
+        before.iter().zip(numbers).find_map(|(names, numbers)| {
+            let (speaker, _) = names.iter().find(|(_, known)| *known == name)?;
+            numbers.get(&speaker).copied()
+        })
+    };
+    let mut same: BTreeMap<u32, u32> = BTreeMap::new();
+    for (speaker, name) in part.into_iter().flat_map(SpeakerNames::iter) {
+        if let Some(number) = known(name).filter(|number| !same.values().any(|taken| taken == number)) {
+            same.insert(speaker, number);
+        }
+    }
+    same
+}
+
+/// Returns which speakers of the second are speakers of the first: beside those who are known to be, those who say the
+/// same words in the shared sound, and those who are alone on their channel in both.
+fn same_speakers(
+    before: &[Utterance],
+    after: &[Utterance],
+    overlap: Overlap,
+    known: BTreeMap<u32, u32>,
+) -> BTreeMap<u32, u32> {
     let mut votes: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     let all = channels(after);
     for channel in &all {
@@ -170,7 +207,7 @@ fn same_speakers(before: &[Utterance], after: &[Utterance], overlap: Overlap) ->
     }
     let mut by_votes: Vec<_> = votes.into_iter().collect();
     by_votes.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
-    let mut same: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut same = known;
     for ((new, known), _) in by_votes {
         if !same.contains_key(&new) && !same.values().any(|taken| *taken == known) {
             same.insert(new, known);
@@ -187,11 +224,11 @@ fn only_speaker(utterances: &[Utterance], channel: u32) -> Option<u32> {
     (!elsewhere.iter().any(|utterance| utterance.speaker == Some(only))).then_some(only)
 }
 
-/// Gives the speakers of the second their numbers in the whole. Returns whether all of them are known.
-fn renumber(before: &[Utterance], after: &mut [Utterance], same: &BTreeMap<u32, u32>) -> bool {
+/// Gives the speakers of the second their numbers in the whole. Returns these, and whether all of them are known.
+fn renumber(before: &[Utterance], after: &mut [Utterance], same: BTreeMap<u32, u32>) -> (BTreeMap<u32, u32>, bool) {
     let first_free = before.iter().filter_map(|utterance| utterance.speaker).max();
     let mut next = first_free.map_or(0, |most| most.saturating_add(1));
-    let (mut numbers, mut all_known) = (same.clone(), true);
+    let (mut numbers, mut all_known) = (same, true);
     for utterance in after {
         let Some(speaker) = utterance.speaker else { continue };
         let number = *numbers.entry(speaker).or_insert_with(|| {
@@ -201,7 +238,7 @@ fn renumber(before: &[Utterance], after: &mut [Utterance], same: &BTreeMap<u32, 
         });
         utterance.speaker = Some(number);
     }
-    all_known
+    (numbers, all_known)
 }
 
 #[cfg(test)]
@@ -232,7 +269,30 @@ mod tests {
 
     fn joined(one: Vec<Utterance>, other: Vec<Utterance>) -> JoinedTranscript {
         let of = |utterances| Transcript { languages: vec!["en".to_owned()], utterances };
-        join_transcripts(vec![(RANGES[0], of(one)), (RANGES[1], of(other))], 0.0)
+        join_transcripts(vec![(RANGES[0], of(one)), (RANGES[1], of(other))], &[], 0.0)
+    }
+
+    #[test]
+    fn a_speaker_who_has_a_name_in_both_parts_is_one() {
+        let called = |speaker, name: &str| {
+            let mut names = SpeakerNames::default();
+            names.add(speaker, SpeakerName::parse(name).unwrap(), 1.0);
+            names
+        };
+        let said = |speaker, start| utterance(0, Some(speaker), vec![word("hm", start, start + 0.4)]);
+        let parts = || {
+            let of = |utterances| Transcript { languages: vec!["en".to_owned()], utterances };
+            vec![(RANGES[0], of(vec![said(0, 1.0), said(1, 3.0)])), (RANGES[1], of(vec![said(0, 14.0), said(1, 16.0)]))]
+        };
+        let numbers = |names: &[SpeakerNames]| {
+            let joined = join_transcripts(parts(), names, 0.0);
+            let speakers: Vec<_> = joined.transcript.utterances.iter().filter_map(|one| one.speaker).collect();
+            assert_eq!(joined.numbers[1].values().copied().collect::<Vec<_>>(), speakers[2..]);
+            (speakers, joined.unmatched)
+        };
+        assert_eq!(numbers(&[called(1, "Ann"), called(0, "Ann")]), (vec![0, 1, 1, 2], vec![2]));
+        assert_eq!(numbers(&[called(1, "Ann"), called(0, "Bob")]), (vec![0, 1, 2, 3], vec![2]));
+        assert_eq!(numbers(&[]), (vec![0, 1, 2, 3], vec![2]));
     }
 
     #[test]
@@ -243,7 +303,7 @@ mod tests {
             utterance(0, Some(0), vec![word("we", 10.2, 10.4), word("go", 10.5, 10.8), word("home", 11.2, 11.6)]),
             utterance(0, Some(1), vec![word("yes", 12.0, 12.3)]),
         ];
-        let JoinedTranscript { transcript, unmatched } = joined(one, other);
+        let JoinedTranscript { transcript, unmatched, .. } = joined(one, other);
         assert_eq!(transcript.text(), "so we go home yes");
         let speakers: Vec<_> = transcript.utterances.iter().map(|utterance| utterance.speaker).collect();
         // The speaker of the shared words is known; the other one is new.
@@ -258,7 +318,7 @@ mod tests {
         };
         let one = vec![said(0, 0, "hello", 1.0), said(1, 1, "hi", 2.0)];
         let other = vec![said(1, 0, "well", 12.0), said(0, 1, "bye", 13.0)];
-        let JoinedTranscript { transcript, unmatched } = joined(one, other);
+        let JoinedTranscript { transcript, unmatched, .. } = joined(one, other);
         let speakers: Vec<_> = transcript.utterances.iter().map(|u| (u.channel, u.speaker)).collect();
         assert_eq!(speakers, [(0, Some(0)), (1, Some(1)), (1, Some(1)), (0, Some(0))]);
         assert_eq!(unmatched, Vec::<usize>::new());
@@ -268,7 +328,7 @@ mod tests {
     fn texts_without_words_and_parts_without_speech_are_joined_too() {
         let mut plain = utterance(0, None, vec![word("alone", 3.0, 4.0)]);
         plain.words.clear();
-        let JoinedTranscript { transcript, unmatched } = joined(vec![plain.clone()], Vec::new());
+        let JoinedTranscript { transcript, unmatched, .. } = joined(vec![plain.clone()], Vec::new());
         assert_eq!((transcript.text().as_str(), unmatched.len()), ("alone", 0));
         let twice = Utterance { start: 10.1, end: 10.9, ..plain };
         assert_eq!(joined(vec![twice.clone()], vec![twice]).transcript.text(), "alone");

@@ -37,6 +37,7 @@ pub(crate) mod routing;
 pub(crate) mod scan_slots;
 pub(crate) mod scheduling;
 pub(crate) mod sent_audio;
+pub(crate) mod speaker_names;
 pub(crate) mod split;
 pub(crate) mod stage;
 pub(crate) mod time_of_day;

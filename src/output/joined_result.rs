@@ -8,12 +8,14 @@
 use crate::domain::joined_transcript::{JoinedTranscript, join_transcripts};
 use crate::domain::names::TranscriptionId;
 use crate::domain::sent_audio::ExtractedPart;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::split::PartRange;
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::domain::transcript::Transcript;
 use crate::output::time_offset::{sent_part, shift_by, shift_to_recording};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::EnvelopeError;
+use crate::wire::known_speakers::KNOWN_SPEAKERS;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_out::{TranscriptionOut, Utterances};
@@ -37,6 +39,7 @@ struct Answer {
     /// Where the sound track begins in the recording, in milliseconds.
     track_start_ms: u64,
     transcript: Transcript,
+    names: SpeakerNames,
     unread: Option<String>,
     /// The whole answer, without what JSON readers refuse.
     record: Map<String, Value>,
@@ -51,7 +54,9 @@ pub fn join_results(parts: Vec<PartResult>, id: &TranscriptionId) -> serde_json:
     let mut answers = answers.collect::<serde_json::Result<Vec<Answer>>>()?;
     let start_s = answers.first().map_or(0, |answer| answer.track_start_ms) as f64 / 1e3;
     let transcripts = answers.iter_mut().map(|answer| (answer.range, std::mem::take(&mut answer.transcript)));
-    let joined = join_transcripts(transcripts.collect(), start_s);
+    let transcripts = transcripts.collect();
+    let names: Vec<SpeakerNames> = answers.iter().map(|answer| answer.names.clone()).collect();
+    let joined = join_transcripts(transcripts, &names, start_s);
     let record = record(&answers, &joined, id, start_s);
     serde_json::to_vec(&record)
 }
@@ -71,9 +76,9 @@ impl Answer {
         let transcription = spoken.into_speech();
         let unread = transcription.unreadable_fields().describe();
         let record = serde_json::from_str(&readable(&String::from_utf8_lossy(&raw))).unwrap_or_default();
-        let transcript = transcription.transcript().clone();
+        let (transcript, names) = (transcription.transcript().clone(), transcription.speaker_names().clone());
         let track_start_ms = start_ms.saturating_sub(range.from_ms);
-        Ok(Self { number, range, track_start_ms, transcript, unread, record })
+        Ok(Self { number, range, track_start_ms, transcript, names, unread, record })
     }
 
     fn result(&self) -> Option<&Map<String, Value>> {
@@ -136,12 +141,17 @@ fn result(answers: &[Answer], joined: &JoinedTranscript, seconds: f64) -> Value 
     let mut names: Vec<&String> = answers.iter().filter_map(Answer::result).flat_map(Map::keys).collect();
     names.sort();
     names.dedup();
-    for name in names.into_iter().filter(|name| !matches!(name.as_str(), "metadata" | "transcription" | "diarization"))
+    for name in names
+        .into_iter()
+        .filter(|name| !matches!(name.as_str(), "metadata" | "transcription" | "diarization" | KNOWN_SPEAKERS))
     {
         let of_result = |answer: &Answer| answer.result()?.get(name).filter(|value| !value.is_null()).cloned();
         if let Some(envelope) = joined_envelope(answers, name, &of_result) {
             result.insert(name.clone(), envelope);
         }
+    }
+    if let Some(known) = known_speakers(answers, joined) {
+        result.insert(KNOWN_SPEAKERS.to_owned(), known);
     }
     if let Some(diarization) = diarization(answers, joined) {
         result.insert("diarization".to_owned(), diarization);
@@ -150,6 +160,30 @@ fn result(answers: &[Answer], joined: &JoinedTranscript, seconds: f64) -> Value 
         result.insert("recognition".to_owned(), unread);
     }
     Value::Object(result)
+}
+
+/// Returns the speakers with names, under their numbers in the whole: of the same name the most certain one. `None` if no
+/// part has such a list.
+fn known_speakers(answers: &[Answer], joined: &JoinedTranscript) -> Option<Value> {
+    let mut is_there = false;
+    let mut known: Vec<Value> = Vec::new();
+    for (answer, numbers) in answers.iter().zip(&joined.numbers) {
+        let Some(list) = answer.result().and_then(|result| result.get(KNOWN_SPEAKERS)?.as_array()) else { continue };
+        is_there = true;
+        for one in list {
+            let speaker = one.get("speaker").and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+            let Some(number) = speaker.and_then(|speaker| numbers.get(&speaker)) else { continue };
+            let mut one = one.clone();
+            one["speaker"] = json!(number);
+            let confidence = |value: &Value| value["confidence"].as_f64().unwrap_or_default();
+            match known.iter_mut().find(|other| other["name"] == one["name"] && other["speaker"] == one["speaker"]) {
+                Some(other) if confidence(other) < confidence(&one) => *other = one,
+                Some(_) => {}
+                None => known.push(one),
+            }
+        }
+    }
+    is_there.then_some(Value::Array(known))
 }
 
 /// Returns the amounts: the lengths of the parts overlap, and what was billed is the sum.

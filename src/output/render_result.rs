@@ -75,6 +75,7 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
     let mut outputs = {
         let finished = Finished {
             transcript: speech.transcript(),
+            speaker_names: speech.speaker_names(),
             subtitles: if ignores_sent_subtitles { &[] } else { speech.subtitles_by_format() },
             enrichments: &enrichments,
             raw: &raw,

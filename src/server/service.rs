@@ -20,6 +20,7 @@ use crate::server::http::request_body::BodyLimits;
 use crate::server::http::requests_in_progress::RequestsInProgress;
 use crate::server::http::routes::{Front, ServiceState};
 use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
+use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::server::language_model::client::{LanguageModel, LanguageModelOptions};
 use crate::server::recognition::dispatcher::Recognition;
 use crate::server::recognition::lazy::LazyRecogniser;
@@ -102,6 +103,8 @@ pub struct ServiceOptions {
     pub language_model: Option<LanguageModelOptions>,
     /// The program that translates what no language model translates, if it is looked for.
     pub translator: Option<ApertiumOptions>,
+    /// The folder of the known voices, if speakers are compared with some.
+    pub voices: Option<PathBuf>,
     /// Which shape results have where the interface and the public service differ.
     pub shapes: Shapes,
     /// The longest recording that is accepted.
@@ -269,6 +272,7 @@ fn spawn_tasks(
         recognisers,
         language_model,
         translator,
+        voices: options.voices.clone().map(VoiceStore::new).map(Arc::new),
         clock: own_clock,
         shapes,
         length_limit,

@@ -10,6 +10,7 @@ pub(crate) mod enrichment_reader;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod health;
+pub(crate) mod known_speakers;
 pub(crate) mod languages;
 mod lax_reader;
 pub(crate) mod live;

@@ -2,11 +2,13 @@
 
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::stage::AudioAmount;
 #[cfg(test)]
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
+use crate::wire::known_speakers::{KNOWN_SPEAKERS, speaker_names};
 use crate::wire::lax_reader::{Lax, Reads};
 use crate::wire::record::error_text;
 use crate::wire::transcript_reader::{DiarizedSpeech, ReadTranscript};
@@ -92,11 +94,14 @@ impl<'de> Visitor<'de> for SpokenVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spoken, A::Error> {
         let (mut spoken, mut diarized) = (Spoken::default(), None);
+        let mut names = SpeakerNames::default();
         while let Some(key) = map.next_key::<String>()? {
             if key == "transcription" {
                 spoken.transcription = map.next_value()?;
             } else if key == Enrichment::Diarization.name() && spoken.is_silent() {
                 diarized = map.next_value::<Option<DiarizedSpeech>>()?;
+            } else if key == KNOWN_SPEAKERS {
+                names = speaker_names(&map.next_value()?);
             } else if key == "metadata" {
                 spoken.audio_seconds = map.next_value::<BoundedValue>()?.get("audio_duration").and_then(Value::as_f64);
             } else if key == Enrichment::Recognition.name() {
@@ -110,6 +115,7 @@ impl<'de> Visitor<'de> for SpokenVisitor {
         {
             spoken.transcription = Some(spoken.transcription.unwrap_or_default().with_speech_of(speech));
         }
+        spoken.transcription = spoken.transcription.map(|speech| speech.with_speaker_names(names));
         Ok(spoken)
     }
 

@@ -18,12 +18,27 @@ pub struct ResultOut<'a> {
     /// Present if requested, and the operator has chosen the shapes of the interface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diarization: Option<Envelope<Utterances<'a>>>,
+    /// Present if speakers were told apart and compared with known voices. The interface has no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_speakers: Option<Vec<KnownSpeakerOut>>,
     /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Envelope<Texts<'a>>>,
     /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<Envelope<Vec<TranslatedOut<'a>>>>,
+}
+
+/// A speaker whose voice is known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KnownSpeakerOut {
+    /// The number of the speaker in the utterances.
+    pub speaker: u32,
+    /// The channel on which most of it was said.
+    pub channel: u32,
+    pub name: String,
+    /// From 0.9 to 1.
+    pub confidence: f64,
 }
 
 /// The transcript, written in the form of `Transcription`.

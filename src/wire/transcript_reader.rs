@@ -5,6 +5,7 @@
 //! unread.
 
 use crate::domain::format::Format;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Nullable, Number, Reads, Speaker, Text, text};
 use crate::wire::result::Subtitles;
@@ -31,6 +32,7 @@ pub struct ReadTranscript {
     subtitles: Vec<(Format, String)>,
     unread: UnreadFields,
     limit: TimeLimit,
+    speaker_names: SpeakerNames,
 }
 
 /// The fields that outputs are made from and that could not be read, because they are null, absent or of another type,
@@ -73,6 +75,17 @@ impl ReadTranscript {
             *self.unread.0.entry(name).or_default() += count;
         }
         self
+    }
+
+    /// Returns this transcript with the names of its speakers.
+    #[must_use]
+    pub fn with_speaker_names(self, speaker_names: SpeakerNames) -> Self {
+        Self { speaker_names, ..self }
+    }
+
+    /// Returns what is known of the names of the speakers.
+    pub fn speaker_names(&self) -> &SpeakerNames {
+        &self.speaker_names
     }
 
     /// Counts the times as unread that the recording cannot have, and puts the utterances in the order of time.

@@ -155,7 +155,7 @@ proptest! {
             speaker: None,
         };
         let cues: Vec<_> = rows.iter().enumerate().map(cue).collect();
-        let file = read(&crate::captions::vtt(&cues, Some("note")));
+        let file = read(&crate::captions::vtt(&cues, &crate::domain::speaker_names::SpeakerNames::default(), Some("note")));
         let shown: Vec<String> = file.cues.iter().flat_map(|cue| file.shown_rows(cue)).collect();
         prop_assert_eq!(shown, rows);
         prop_assert!(file.unread.is_empty());

@@ -41,6 +41,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/full-disk.md"),
     page!("docs/how-to/hosted-service.md"),
     page!("docs/how-to/jobs.md"),
+    page!("docs/how-to/known-speakers.md"),
     page!("docs/how-to/long-recordings.md"),
     page!("docs/how-to/lost-queue.md"),
     page!("docs/how-to/manifests.md"),

@@ -32,6 +32,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 mod serve_models;
+mod serve_voices;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;

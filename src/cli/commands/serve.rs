@@ -1,7 +1,7 @@
 //! `scribed serve`: runs the embedded transcription service for other machines.
 
 use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
-use crate::cli::commands::serve_models;
+use crate::cli::commands::{serve_models, serve_voices};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::serve_reload::{KeyReload, keys};
@@ -25,8 +25,10 @@ use std::sync::Arc;
 
 /// Runs the service until a signal stops it, or carries out a subcommand.
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
-    if let Some(ServeCommand::Models(order)) = &args.command {
-        return serve_models::run(context, order);
+    match &args.command {
+        Some(ServeCommand::Models(order)) => return serve_models::run(context, order),
+        Some(ServeCommand::Voices(command)) => return serve_voices::run(context, command).await,
+        Some(ServeCommand::ImportLive(_)) | None => {}
     }
     let serve_config = load_to_serve(&context.common.config)?;
     // This check comes before anything is created in the data directory: `keys` may create a key there.
@@ -36,7 +38,7 @@ pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError
     let keys = keys(&serve_config)?;
     match &args.command {
         Some(ServeCommand::ImportLive(order)) => import_live(context, &serve_config, &keys, order),
-        Some(ServeCommand::Models(_)) | None => serve(context, &serve_config, keys).await,
+        _ => serve(context, &serve_config, keys).await,
     }
 }
 

@@ -45,7 +45,9 @@ pub enum Shape {
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
-        "timezone" | "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
+        "timezone" | "state.store" | "service.key_header" | "budget.timezone" | "serve.data" | "serve.voices" => {
+            S::Text
+        }
         "state.spool" | "service.limits.size" | "serve.upload_limit" | "serve.disk" => S::Size,
         "service.url" | "callback.public_url" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,
@@ -62,7 +64,9 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.listen" | "serve.listen" => S::Address,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
-        "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" => S::Flag,
+        "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" | "source.speaker_names" => {
+            S::Flag
+        }
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,

@@ -12,6 +12,7 @@ pub(crate) fn output_files(section: &Section<'_>) -> OutputFiles {
         also_plain: or(section.get("also_plain", boolean), false),
         portable_names: or(section.get("portable_names", boolean), false),
         provenance: or(section.get("provenance", boolean), false),
+        numbered_speakers: !or(section.get("speaker_names", boolean), true),
         owner: section.get("owner", |value| id(value, "/etc/passwd", "user")).map(|spot| spot.value),
         group: section.get("group", |value| id(value, "/etc/group", "group")).map(|spot| spot.value),
         mode: section.get("mode", mode).map(|spot| spot.value),

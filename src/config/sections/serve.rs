@@ -44,6 +44,7 @@ impl Reader<'_> {
             recogniser,
             recognisers,
             language_model: self.language_model(&section.section("language_model")),
+            voices: section.get("voices", |value| self.own_folder(value)).map(|spot| self.path(&spot.value)),
             upload_limit,
             length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
             disk,

@@ -11,11 +11,12 @@ use crate::crash_points::{self, Point};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::output_text::{AcceptedResult, AcceptedText, OutputChange};
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::stage::{JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
 use crate::output::accepted::{
-    AcceptedTexts, Applied, FileContent, KeptText, LONGEST_TEXT, Unusable, apply, empty_answer,
+    AcceptedTexts, Applied, FileContent, Heard, KeptText, LONGEST_TEXT, Unusable, apply, empty_answer,
 };
 use crate::output::results::RESULT_LIMIT;
 use crate::output::time_offset::shift_to_recording;
@@ -160,9 +161,13 @@ async fn check(
         match shifted {
             Some((raw, record)) => {
                 let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
-                (true, apply(&raw, said.transcript(), format, &text))
+                let heard = Heard { transcript: said.transcript(), names: said.speaker_names() };
+                (true, apply(&raw, heard, format, &text))
             }
-            None => (false, apply(&empty_answer(""), &Transcript::default(), format, &text)),
+            None => {
+                let heard = Heard { transcript: &Transcript::default(), names: &SpeakerNames::default() };
+                (false, apply(&empty_answer(""), heard, format, &text))
+            }
         }
     });
     let shown = target.file.full();

@@ -2,6 +2,7 @@
 
 use super::matching::{Run, runs};
 use super::text_words::{TextWord, join, line_words};
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 
 /// A line of a text.
@@ -22,13 +23,13 @@ pub struct Aligned {
     pub recognised: usize,
 }
 
-/// Reads a plain text: an utterance a line, and lines such as `Speaker 1:` above those of one speaker.
-pub fn read_lines(text: &str) -> Vec<TextLine<'_>> {
+/// Reads a plain text: an utterance a line, and lines such as `Speaker 1:` above those of one speaker, with the number or
+/// the name.
+pub fn read_lines<'t>(text: &'t str, names: &SpeakerNames) -> Vec<TextLine<'t>> {
     let (mut speaker, mut lines) = (None, Vec::new());
     for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
-        let heading = line.strip_prefix("Speaker ").and_then(|rest| rest.strip_suffix(':'));
-        if let Some(number) = heading.and_then(|number| number.parse::<u32>().ok()) {
-            speaker = number.checked_sub(1);
+        if let Some(number) = line.strip_suffix(':').and_then(|called| names.speaker_of(called)) {
+            speaker = Some(number);
         } else if !line.is_empty() {
             lines.push(TextLine { speaker, words: line_words(line) });
         }
@@ -221,7 +222,7 @@ mod tests {
     }
 
     fn times(text: &str, recognised: &str) -> Vec<(String, f64, f64)> {
-        let aligned = align(&read_lines(text), &heard(recognised));
+        let aligned = align(&read_lines(text, &SpeakerNames::default()), &heard(recognised));
         let words = aligned.utterances.into_iter().flat_map(|utterance| utterance.words);
         words.map(|word| (word.text.trim().to_owned(), word.start, word.end)).collect()
     }
@@ -239,11 +240,18 @@ mod tests {
 
     #[test]
     fn headings_name_speakers_and_are_no_text() {
-        let aligned = align(&read_lines("Speaker 2:\none two\n\nSpeaker 1:\nthree\n"), &heard("one two three"));
+        let aligned = align(
+            &read_lines("Speaker 2:\none two\n\nSpeaker 1:\nthree\n", &SpeakerNames::default()),
+            &heard("one two three"),
+        );
         let speakers: Vec<_> = aligned.utterances.iter().map(|utterance| utterance.speaker).collect();
         assert_eq!((speakers, aligned.words, aligned.recognised), (vec![Some(1), Some(0)], 3, 3));
-        assert_eq!(align(&read_lines("one"), &heard("one")).utterances[0].speaker, Some(3), "as it was heard");
-        assert_eq!(align(&read_lines("a b"), &Transcript::default()).recognised, 0);
+        assert_eq!(
+            align(&read_lines("one", &SpeakerNames::default()), &heard("one")).utterances[0].speaker,
+            Some(3),
+            "as it was heard"
+        );
+        assert_eq!(align(&read_lines("a b", &SpeakerNames::default()), &Transcript::default()).recognised, 0);
     }
 
     /// A service sends Chinese in words of some characters, and a line of it has no spaces.
@@ -252,7 +260,7 @@ mod tests {
         let word = |text: &str, start: f64| Word { text: text.to_owned(), start, end: start + 1.0, confidence: 0.5 };
         let mut transcript = heard("");
         transcript.utterances[0].words = vec![word("今天", 0.0), word("天气", 1.0), word("很好", 2.0)];
-        let aligned = align(&read_lines("今天天氣\n很好！ OK\n"), &transcript);
+        let aligned = align(&read_lines("今天天氣\n很好！ OK\n", &SpeakerNames::default()), &transcript);
         assert_eq!((aligned.words, aligned.recognised), (7, 5));
         let said: Vec<&Utterance> = aligned.utterances.iter().collect();
         assert_eq!((said[0].text.as_str(), said[1].text.as_str()), ("今天天氣", "很好！ OK"));
@@ -263,7 +271,7 @@ mod tests {
         // The same without words of the service.
         transcript.utterances[0] =
             Utterance { text: "今天天气很好".into(), end: 6.0, words: vec![], ..said[0].clone() };
-        let aligned = align(&read_lines("今天天氣很好"), &transcript);
+        let aligned = align(&read_lines("今天天氣很好", &SpeakerNames::default()), &transcript);
         assert_eq!((aligned.recognised, times(&aligned.utterances[0])), (5, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
     }
 

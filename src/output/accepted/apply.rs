@@ -6,6 +6,7 @@ use super::cues::{ReadCues, caption_format, read_cues};
 use super::text_words::{add_line, join};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::result_out::{Joined, Utterances};
 use serde::{Deserialize, Serialize};
@@ -45,11 +46,19 @@ pub fn is_acceptable(format: Format) -> bool {
     matches!(format, Format::Txt | Format::PlainTxt | Format::Json) || caption_format(format).is_some()
 }
 
+/// What was recognised.
+#[derive(Debug, Clone, Copy)]
+pub struct Heard<'a> {
+    pub transcript: &'a Transcript,
+    pub names: &'a SpeakerNames,
+}
+
 /// Puts a text into a result. `heard` is what was recognised; the times of both are those of the recording.
 ///
 /// # Errors
 /// [`Unusable`] if the text has nothing of its format.
-pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Result<Applied, Unusable> {
+pub fn apply(raw: &[u8], heard: Heard<'_>, format: Format, text: &str) -> Result<Applied, Unusable> {
+    let Heard { transcript: heard, names } = heard;
     if text.trim().is_empty() {
         return Err(Unusable::Empty);
     }
@@ -61,22 +70,21 @@ pub fn apply(raw: &[u8], heard: &Transcript, format: Format, text: &str) -> Resu
             unread: None,
             broken_times: None,
         }),
-        (Format::Txt | Format::PlainTxt, _) => apply_text(raw, heard, text),
-        (_, Some(captions)) => apply_captions(raw, heard, read_cues(text, captions)),
+        (Format::Txt | Format::PlainTxt, _) => apply_text(raw, heard, &read_lines(text, names)),
+        (_, Some(captions)) => apply_captions(raw, (heard, names), read_cues(text, captions, names)),
         (other, None) => Err(Unusable::Format(other.ext())),
     }
 }
 
-fn apply_text(raw: &[u8], heard: &Transcript, text: &str) -> Result<Applied, Unusable> {
-    let lines = read_lines(text);
-    let aligned = align(&lines, heard);
+fn apply_text(raw: &[u8], heard: &Transcript, lines: &[TextLine<'_>]) -> Result<Applied, Unusable> {
+    let aligned = align(lines, heard);
     if aligned.words == 0 {
         return Err(Unusable::Empty);
     }
     let transcription = match heard.utterances.is_empty() {
         // There are no times.
-        true => untimed(&lines, &heard.languages),
-        false => transcription(&aligned.utterances, &heard.languages, &[]),
+        true => untimed(lines, &heard.languages),
+        false => transcription(&aligned.utterances, &heard.languages, (&[], &SpeakerNames::default())),
     };
     let raw = with_transcription(raw, &transcription);
     let (words, recognised) = (aligned.words, aligned.recognised);
@@ -88,7 +96,11 @@ fn untimed(lines: &[TextLine<'_>], languages: &[String]) -> String {
     json!({ "full_transcript": lines.join("\n"), "languages": languages, "utterances": [] }).to_string()
 }
 
-fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Applied, Unusable> {
+fn apply_captions(
+    raw: &[u8],
+    (heard, names): (&Transcript, &SpeakerNames),
+    read: ReadCues,
+) -> Result<Applied, Unusable> {
     let ReadCues { mut cues, unread, broken_times } = read;
     if cues.is_empty() {
         return Err(Unusable::NoCues);
@@ -101,7 +113,7 @@ fn apply_captions(raw: &[u8], heard: &Transcript, read: ReadCues) -> Result<Appl
     if cues.iter().all(|cue| cue.speaker.is_none()) {
         cues.iter_mut().zip(speakers).for_each(|(cue, speaker)| cue.speaker = speaker);
     }
-    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, &cues));
+    let raw = with_transcription(raw, &transcription(&utterances, &heard.languages, (&cues, names)));
     Ok(Applied { raw, words, recognised, unread, broken_times })
 }
 
@@ -163,12 +175,12 @@ struct TranscriptionText<'a> {
     subtitles: Vec<Value>,
 }
 
-fn transcription(utterances: &[Utterance], languages: &[String], cues: &[Cue]) -> String {
+fn transcription(utterances: &[Utterance], languages: &[String], (cues, names): (&[Cue], &SpeakerNames)) -> String {
     let subtitles = match cues {
         [] => Vec::new(),
         cues => vec![
             json!({ "format": "srt", "subtitles": srt(cues) }),
-            json!({ "format": "vtt", "subtitles": vtt(cues, None) }),
+            json!({ "format": "vtt", "subtitles": vtt(cues, names, None) }),
         ],
     };
     let text = TranscriptionText {
@@ -220,6 +232,12 @@ fn offset(whole: &str, part: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was recognised, by speakers whose names are not known.
+    fn unnamed(transcript: &Transcript) -> Heard<'_> {
+        static NOBODY: std::sync::LazyLock<SpeakerNames> = std::sync::LazyLock::new(SpeakerNames::default);
+        Heard { transcript, names: &NOBODY }
+    }
     use crate::wire::bounded_value::BoundedValue;
     use crate::wire::record::Record;
     use crate::wire::result::Spoken;
@@ -235,7 +253,7 @@ mod tests {
     fn a_text_without_headings_keeps_the_speakers_that_were_recognised() {
         let heard = said(CAPTURED.as_bytes());
         let lines: Vec<&str> = heard.utterances.iter().map(|utterance| utterance.text.trim()).collect();
-        let applied = apply(CAPTURED.as_bytes(), &heard, Format::PlainTxt, &lines.join("\n")).unwrap();
+        let applied = apply(CAPTURED.as_bytes(), unnamed(&heard), Format::PlainTxt, &lines.join("\n")).unwrap();
         let speakers = |said: &Transcript| said.utterances.iter().map(|it| it.speaker).collect::<Vec<_>>();
         assert_eq!(speakers(&said(&applied.raw)), speakers(&heard));
         assert!(speakers(&heard).contains(&Some(1)));
@@ -246,7 +264,7 @@ mod tests {
         let heard = Transcript { languages: vec!["en".to_owned()], utterances: Vec::new() };
         let languages = |transcription: &str| {
             let text = format!(r#"{{"status":"done","result":{{"transcription":{transcription}}}}}"#);
-            said(&apply(b"{}", &heard, Format::Json, &text).unwrap().raw).languages
+            said(&apply(b"{}", unnamed(&heard), Format::Json, &text).unwrap().raw).languages
         };
         for silent in [r#"{"full_transcript":"a"}"#, r#"{"languages":null}"#, r#"{"languages":[]}"#] {
             assert_eq!(languages(silent), ["en"], "{silent}");
@@ -258,7 +276,7 @@ mod tests {
     fn a_text_replaces_what_was_recognised_and_nothing_else() {
         let heard = said(CAPTURED.as_bytes());
         let text = format!("{} indeed\n", heard.text());
-        let applied = apply(CAPTURED.as_bytes(), &heard, Format::Txt, &text).unwrap();
+        let applied = apply(CAPTURED.as_bytes(), unnamed(&heard), Format::Txt, &text).unwrap();
         assert_eq!(applied.words, applied.recognised + 1);
         let new = said(&applied.raw);
         assert_eq!(new.text().split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
@@ -274,7 +292,7 @@ mod tests {
     fn captions_keep_their_texts_and_times() {
         let heard = said(CAPTURED.as_bytes());
         let file = "1\n00:00:01,000 --> 00:00:02,000\nput right\nby hand\n";
-        let raw = apply(CAPTURED.as_bytes(), &heard, Format::Srt, file).unwrap().raw;
+        let raw = apply(CAPTURED.as_bytes(), unnamed(&heard), Format::Srt, file).unwrap().raw;
         let record: Record<Spoken, BoundedValue> = serde_json::from_slice(&raw).unwrap();
         let said = record.result.unwrap().transcription.unwrap();
         assert_eq!(
@@ -283,7 +301,7 @@ mod tests {
         );
         assert_eq!(said.transcript().utterances[0].speaker, Some(1), "who was heard then");
         let cues = |text: &str, format| {
-            let cues = read_cues(text, caption_format(format).unwrap()).cues;
+            let cues = read_cues(text, caption_format(format).unwrap(), &SpeakerNames::default()).cues;
             cues.into_iter().map(|cue| Cue { speaker: None, ..cue }).collect::<Vec<_>>()
         };
         let subtitles: Vec<_> = said.subtitles_by_format().iter().map(|(format, file)| cues(file, *format)).collect();
@@ -293,7 +311,7 @@ mod tests {
     #[test]
     fn rows_of_a_script_without_spaces_are_one_text() {
         let file = "1\n00:00:01,000 --> 00:00:04,000\n今日は\nいい天気\n";
-        let raw = apply(&empty_answer("accepted-1"), &Transcript::default(), Format::Srt, file).unwrap().raw;
+        let raw = apply(&empty_answer("accepted-1"), unnamed(&Transcript::default()), Format::Srt, file).unwrap().raw;
         let said = said(&raw);
         assert_eq!((said.text().as_str(), said.utterances[0].words.len()), ("今日はいい天気", 7));
         assert_eq!(said.utterances[0].words[1].text, "日");
@@ -301,20 +319,21 @@ mod tests {
 
     #[test]
     fn a_text_stands_for_a_purchase() {
-        let raw = apply(&empty_answer("accepted-1"), &Transcript::default(), Format::Txt, "one two\n").unwrap().raw;
+        let raw =
+            apply(&empty_answer("accepted-1"), unnamed(&Transcript::default()), Format::Txt, "one two\n").unwrap().raw;
         assert_eq!(said(&raw).text(), "one two");
     }
 
     #[test]
     fn what_cannot_be_used_is_refused() {
-        let of = |format, text| apply(b"{}", &Transcript::default(), format, text).unwrap_err();
+        let of = |format, text| apply(b"{}", unnamed(&Transcript::default()), format, text).unwrap_err();
         assert_eq!(of(Format::Txt, " \n"), Unusable::Empty);
         assert_eq!(of(Format::Srt, "no times"), Unusable::NoCues);
         assert!(matches!(of(Format::Json, "{\"a\":1}"), Unusable::NoResult(_)));
         assert_eq!(of(Format::Md, "text"), Unusable::Format("md"));
         let json =
             format!("{},\"scribed\":{{\"program\":\"scribed 1\"}}}}", CAPTURED.trim_end().strip_suffix('}').unwrap());
-        let raw = apply(b"{}", &Transcript::default(), Format::Json, &json).unwrap().raw;
+        let raw = apply(b"{}", unnamed(&Transcript::default()), Format::Json, &json).unwrap().raw;
         assert_eq!(serde_json::from_slice::<Value>(&raw).unwrap(), serde_json::from_str::<Value>(CAPTURED).unwrap());
     }
 }

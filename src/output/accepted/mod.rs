@@ -9,7 +9,7 @@ mod file_content;
 mod matching;
 mod text_words;
 
-pub use apply::{Applied, Unusable, apply, empty_answer, is_acceptable};
+pub use apply::{Applied, Heard, Unusable, apply, empty_answer, is_acceptable};
 pub use file_content::FileContent;
 
 use crate::domain::format::Format;

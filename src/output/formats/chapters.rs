@@ -4,6 +4,7 @@ use super::lines::{clock, end_of, millis, plain_line, seconds};
 use super::{Finished, notes};
 use crate::captions::{self, Cue};
 use crate::domain::enrichments::Chapter;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::wire::enrichment_reader::ReadEnrichments;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -57,7 +58,8 @@ pub(super) fn vtt(result: &Finished) -> Option<String> {
     };
     let cues: Vec<Cue> = spans(result).into_iter().map(cue).collect();
     let notes = notes(result).join("\n");
-    (!cues.is_empty()).then(|| captions::vtt(&cues, Some(notes.as_str()).filter(|notes| !notes.is_empty())))
+    (!cues.is_empty())
+        .then(|| captions::vtt(&cues, &SpeakerNames::default(), Some(notes.as_str()).filter(|notes| !notes.is_empty())))
 }
 
 /// Writes chapters for `ffmpeg -i RECORDING -i FILE -map_chapters 1`; `None` if no chapter has a time.

@@ -2,9 +2,8 @@
 
 use super::Finished;
 use super::chapters::{TimedChapter, timed_chapters};
-use super::lines::{plain_line, plain_lines, speaker_name, start_of};
+use super::lines::{plain_line, plain_lines, start_of};
 use super::provenance::statements;
-use crate::domain::transcript::Utterance;
 
 /// A document: all texts are single lines of plain text, not escaped for any format.
 pub(super) struct Document {
@@ -37,7 +36,7 @@ pub(super) fn document(result: &Finished) -> Document {
         facts: facts(result),
         summary: own.and_then(|own| own.summary.as_deref()).map(plain_lines).unwrap_or_default(),
         chapters: own.map(|own| timed_chapters(&own.chapters)).unwrap_or_default(),
-        sections: sections(&result.transcript.utterances),
+        sections: sections(result),
     }
 }
 
@@ -68,13 +67,14 @@ fn facts(result: &Finished) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn sections(utterances: &[Utterance]) -> Vec<SpeakerSection> {
-    let groups = utterances.chunk_by(|left, right| left.speaker == right.speaker);
+fn sections(result: &Finished) -> Vec<SpeakerSection> {
+    let name = |number| result.speaker_names.name_of(number);
+    let groups = result.transcript.utterances.chunk_by(|left, right| left.speaker == right.speaker);
     let sections = groups.map(|group| {
         let lines =
             group.iter().map(|utterance| Line { start: start_of(utterance), text: plain_line(&utterance.text) });
         let lines = lines.filter(|line| !line.text.is_empty()).collect();
-        SpeakerSection { speaker: group[0].speaker.map(speaker_name), lines }
+        SpeakerSection { speaker: group[0].speaker.map(name), lines }
     });
     sections.filter(|section| !section.lines.is_empty()).collect()
 }

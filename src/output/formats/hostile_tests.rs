@@ -3,6 +3,7 @@
 use super::provenance::DISCLAIMER;
 use super::*;
 use crate::domain::enrichments::{Chapter, NamedEntity, PromptAnswer, SentenceSentiment, TimedSentence};
+use crate::domain::speaker_names::{SpeakerName, SpeakerNames};
 use crate::domain::transcript::{Utterance, Word};
 use proptest::prelude::*;
 use quick_xml::events::Event;
@@ -109,6 +110,7 @@ fn enrichments() -> impl Strategy<Value = ReadEnrichments> {
 
 struct Input {
     transcript: Transcript,
+    speaker_names: SpeakerNames,
     enrichments: ReadEnrichments,
     made_by: Provenance,
     production: Production,
@@ -133,7 +135,13 @@ fn input(utterances: Vec<Utterance>, enrichments: ReadEnrichments, odd: &str) ->
         media: Some(format!("{odd}.mp4").into_bytes()),
         author: Author::Service,
     };
-    Input { transcript: Transcript { languages: vec!["en".into()], utterances }, enrichments, made_by, production }
+    let mut speaker_names = SpeakerNames::default();
+    // Only names that can be shown come that far; whatever they have is no markup.
+    for (speaker, name) in (0..3).zip(["</v>--> <b>{\\an8}", "=1+1, & \"x\"", "# <script>alert(1)</script>"]) {
+        speaker_names.add(speaker, SpeakerName::parse(name).unwrap(), 1.0);
+    }
+    let transcript = Transcript { languages: vec!["en".into()], utterances };
+    Input { transcript, speaker_names, enrichments, made_by, production }
 }
 
 impl Input {
@@ -142,6 +150,7 @@ impl Input {
             format,
             &Finished {
                 transcript: &self.transcript,
+                speaker_names: &self.speaker_names,
                 subtitles: &[],
                 enrichments: &self.enrichments,
                 raw: b"{}",
@@ -223,7 +232,8 @@ fn check_cues(file: &str) {
     let is_vtt = file.starts_with("WEBVTT");
     for block in blocks {
         assert_eq!(block.matches("-->").count(), 1, "{block}");
-        assert!(!is_vtt || !block.replace("<v Speaker ", "").contains('<'), "{block}");
+        let tags: Vec<&str> = block.split('<').skip(1).collect();
+        assert!(!is_vtt || tags.iter().all(|tag| tag.starts_with("v ") && tags.len() == 1), "{block}");
     }
 }
 

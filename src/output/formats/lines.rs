@@ -38,11 +38,6 @@ pub(super) fn is_removed(c: char) -> bool {
         || is_no_character
 }
 
-/// Returns the name of a speaker. Speakers are counted from 1.
-pub(super) fn speaker_name(number: u32) -> String {
-    format!("Speaker {}", u64::from(number) + 1)
-}
-
 /// Returns the time, if it is one that a recording can have.
 pub(super) fn seconds(time: f64) -> Option<f64> {
     (time.is_finite() && (0.0..=LATEST).contains(&time)).then_some(time)

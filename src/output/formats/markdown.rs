@@ -28,7 +28,7 @@ pub(super) fn markdown(result: &Finished) -> String {
     file.push_str("\n## Transcript\n");
     for section in sections {
         if let Some(speaker) = section.speaker {
-            let _ = write!(file, "\n### {speaker}\n");
+            let _ = write!(file, "\n### {}\n", escape(&speaker));
         }
         for Line { start, text, .. } in section.lines {
             let time = start.map_or(String::new(), |start| format!("`{}` ", clock(start)));

@@ -26,6 +26,7 @@ pub use provenance::{Author, Production, Provenance};
 use crate::captions::{self, Layout};
 use crate::domain::format::{Content, Format};
 use crate::domain::missing_enrichment::Enrichment;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::Transcript;
 use crate::wire::enrichment_reader::ReadEnrichments;
 
@@ -33,6 +34,8 @@ use crate::wire::enrichment_reader::ReadEnrichments;
 #[derive(Debug, Clone, Copy)]
 pub struct Finished<'a> {
     pub transcript: &'a Transcript,
+    /// The names of the speakers whose voices are known.
+    pub speaker_names: &'a SpeakerNames,
     /// The subtitles that the service sent; they are preferred to those that scribed lays out.
     pub subtitles: &'a [(Format, String)],
     pub enrichments: &'a ReadEnrichments,
@@ -56,14 +59,14 @@ pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
     }
     let enrichments = result.enrichments;
     let text = match format {
-        Format::Txt => txt::txt(result.transcript),
+        Format::Txt => txt::txt(result.transcript, result.speaker_names),
         Format::PlainTxt => txt::plain_txt(result.transcript),
-        Format::TimesTxt => txt::times_txt(result.transcript),
+        Format::TimesTxt => txt::times_txt(result),
         Format::Md => markdown::markdown(result),
         Format::Srt => subtitles::srt(result),
         Format::Vtt => subtitles::vtt(result),
-        Format::Ttml => captions::ttml(&subtitles::cues(result), result.language, &notes(result)),
-        Format::Ass => captions::ass(&subtitles::cues(result), result.language, &notes(result)),
+        Format::Ttml => captions::ttml(&subtitles::cues(result), result.speaker_names, result.language, &notes(result)),
+        Format::Ass => captions::ass(&subtitles::cues(result), result.speaker_names, result.language, &notes(result)),
         Format::Html => html::html(result),
         Format::Docx => return Some(docx::docx(result)),
         Format::Json => json::json(result.raw.to_vec(), result.made_by),
@@ -79,7 +82,7 @@ pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
         Format::ChaptersVtt => chapters::vtt(result)?,
         Format::ChaptersFfmeta => chapters::ffmeta(result)?,
         Format::Entities => tables::entities(enrichments)?,
-        Format::Sentiment => tables::sentiments(enrichments)?,
+        Format::Sentiment => tables::sentiments(result)?,
         Format::Sentences => enrichment_texts::sentences(enrichments)?,
         Format::LlmAnswers => enrichment_texts::answers(enrichments)?,
         Format::StructuredData => json::json(enrichments.data.clone()?.into_bytes(), result.made_by),

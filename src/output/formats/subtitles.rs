@@ -23,8 +23,8 @@ pub(super) fn vtt(result: &Finished) -> String {
     let note = note(result);
     match sent(result, Format::Vtt) {
         Some(SentCaptions::Whole(file)) => with_note(&file, &note),
-        Some(SentCaptions::Cues(cues)) => captions::vtt(&cues, Some(&note)),
-        None => captions::vtt(&cues(result), Some(&note)),
+        Some(SentCaptions::Cues(cues)) => captions::vtt(&cues, result.speaker_names, Some(&note)),
+        None => captions::vtt(&cues(result), result.speaker_names, Some(&note)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tables as JSON lines and as separated values (RFC 4180; with tabs for TSV). Cells that a spreadsheet would take for
 //! formulas begin with an apostrophe, as in receipts.
 
-use super::lines::{plain_line, speaker_name};
+use super::Finished;
+use super::lines::plain_line;
 use super::table_rows::{Row, rounded};
 use crate::domain::escape;
 use crate::domain::format::Format;
@@ -38,10 +39,10 @@ pub(super) fn entities(enrichments: &ReadEnrichments) -> Option<String> {
 }
 
 /// Writes the sentiments; `None` if there are none.
-pub(super) fn sentiments(enrichments: &ReadEnrichments) -> Option<String> {
-    let rows = enrichments.sentiments.iter().map(|one| {
+pub(super) fn sentiments(result: &Finished) -> Option<String> {
+    let rows = result.enrichments.sentiments.iter().map(|one| {
         let (start, end) = (time(one.start.and_then(rounded)), time(one.end.and_then(rounded)));
-        let speaker = one.speaker.map(speaker_name).unwrap_or_default();
+        let speaker = one.speaker.map(|number| result.speaker_names.name_of(number)).unwrap_or_default();
         let channel = one.channel.map(|channel| channel.to_string()).unwrap_or_default();
         let emotion = plain_line(one.emotion.as_deref().unwrap_or_default());
         [start, end, speaker, channel, plain_line(&one.sentiment), emotion, plain_line(&one.text)]

@@ -6,6 +6,7 @@ use super::subtitles::with_note;
 use super::txt::txt;
 use super::*;
 use crate::domain::missing_enrichment::Enrichment;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Utterance, Word};
 use crate::wire::utterance_times::TimeLimit;
 use serde_json::Value;
@@ -67,6 +68,7 @@ fn rendered_by(made_by: &Provenance, format: Format, answer: &str, sent: &[(Form
     let transcript = transcript(answer);
     let result = Finished {
         transcript: &transcript,
+        speaker_names: &SpeakerNames::default(),
         subtitles: sent,
         enrichments: &ReadEnrichments::read(answer, &Enrichment::ALL.into_iter().collect(), &[], TimeLimit::default()),
         raw: answer.as_bytes(),
@@ -209,7 +211,7 @@ fn without_speakers_a_text_has_only_lines() {
     transcript.utterances.truncate(3);
     transcript.utterances.iter_mut().for_each(|utterance| utterance.speaker = None);
     transcript.utterances[1].text = " two\nrows ".into();
-    assert_eq!(txt(&transcript), "Unit 1,\ntwo rows\nreal conversations.\n");
+    assert_eq!(txt(&transcript, &SpeakerNames::default()), "Unit 1,\ntwo rows\nreal conversations.\n");
 }
 
 #[test]

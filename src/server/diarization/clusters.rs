@@ -1,8 +1,8 @@
 //! Joins pieces of speech of the same voice, the most similar ones first.
 
-use super::gaussian::{FrameSums, Measured};
 use super::speakers::SpeakerHints;
 use super::stretch::Stretch;
+use crate::voice::gaussian::{FrameSums, Measured};
 use std::ops::Range;
 
 /// The cost of a number of a Gaussian, for [`Measured::difference`]. This and [`DRIFT`] were chosen on mixtures of
@@ -105,8 +105,8 @@ fn most_similar(differences: &[Vec<f64>]) -> Option<(usize, usize, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gaussian::tests::frames;
     use super::*;
+    use crate::voice::gaussian::tests::frames;
 
     /// Pieces of 100 frames of these voices.
     fn clusters(voices: &[f32]) -> Vec<Cluster> {

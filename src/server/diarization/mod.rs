@@ -5,11 +5,8 @@
 //! where the voices fit best. It knows no voices beforehand, needs no model, and does not find two people who speak at
 //! the same time.
 
-mod cepstrum;
 mod clusters;
-mod gaussian;
 mod realign;
 pub(crate) mod speakers;
 mod stretch;
 mod turns;
-pub(crate) mod voice_frames;

@@ -1,8 +1,8 @@
 //! Gives each frame of speech to the speaker whose voice fits best, where changing the speaker has its price (Viterbi).
 
 use super::clusters::Cluster;
-use super::gaussian::{FrameSums, Gaussian};
 use super::stretch::Stretch;
+use crate::voice::gaussian::{FrameSums, Gaussian};
 
 /// The price of another speaker within speech, in logarithms of a density: nobody speaks for a few frames only.
 const CHANGE: f64 = 25.0;
@@ -88,8 +88,8 @@ fn trace_back(spoken: &[usize], before: &[Vec<u16>], last: u16, length: usize) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::gaussian::tests::frames;
     use super::*;
+    use crate::voice::gaussian::tests::frames;
 
     fn stretch(parts: &[(usize, f32)]) -> Stretch {
         let cepstra: Vec<_> =

@@ -4,8 +4,8 @@ use super::clusters::{self, Cluster, VoicePiece};
 use super::realign::{self, Labels};
 use super::stretch::{self, Stretch};
 use super::turns;
-use super::voice_frames::VoiceFrames;
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::voice::voice_frames::VoiceFrames;
 
 /// How many people speak, as far as the client says (interface, `diarization_config`). Hints: a recording in which fewer
 /// voices can be told apart has fewer speakers.
@@ -136,6 +136,7 @@ impl Speakers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::voice::cepstrum::Band;
 
     fn speakers(labels: &[(usize, Option<u16>)]) -> Speakers {
         let all = labels.iter().flat_map(|(count, label)| vec![*label; *count]).collect();
@@ -192,12 +193,12 @@ mod tests {
         let mut said = transcript(&[(" Hello", 0.0, 0.4), (" world", 0.5, 0.9)]);
         find_speakers(Vec::new(), SpeakerHints::default()).label(&mut said, |_| {});
         assert_eq!((said.utterances.len(), said.utterances[0].speaker), (1, Some(0)));
-        let silence = VoiceFrames::of(&[0; 32_000], 0);
+        let silence = VoiceFrames::of(&[0; 32_000], 0, Band::WIDE);
         let found = find_speakers(vec![silence], SpeakerHints { exact: Some(2), ..SpeakerHints::default() });
         assert_eq!(found.speaker_of(0.5, 0.9), 0);
         // A second of sound of which less than half a second is audible has no voice that could be compared.
         let click: Vec<i16> = (0..16_000).map(|n| if n < 6_400 { (n * 97 % 8_000) as i16 } else { 0 }).collect();
-        let short = find_speakers(vec![VoiceFrames::of(&click, 0)], SpeakerHints::default());
+        let short = find_speakers(vec![VoiceFrames::of(&click, 0, Band::WIDE)], SpeakerHints::default());
         assert_eq!((short.speaker_of(0.1, 0.3), short.frames().iter().flatten().count()), (0, 0));
     }
 }

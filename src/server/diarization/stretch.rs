@@ -1,7 +1,7 @@
 //! A stretch of sound, of which it is known which frames are of a voice.
 
-use super::cepstrum::Cepstrum;
-use super::voice_frames::VoiceFrames;
+use crate::voice::cepstrum::Cepstrum;
+use crate::voice::voice_frames::VoiceFrames;
 use std::ops::Range;
 
 /// Frames that are so many decibels softer than the loud ones of the recording are of no voice: they are echo, breath or

@@ -1,7 +1,7 @@
 //! Cuts speech where the voice seems to change.
 
-use super::gaussian::{FrameSums, Measured};
 use super::stretch::Stretch;
+use crate::voice::gaussian::{FrameSums, Measured};
 use std::ops::Range;
 
 /// A voice is compared with that of up to 2 s before and after.
@@ -78,8 +78,8 @@ fn equal_parts(piece: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gaussian::tests::frames;
     use super::*;
+    use crate::voice::gaussian::tests::frames;
 
     fn voices(parts: &[(usize, f32)]) -> Stretch {
         let cepstra: Vec<_> =

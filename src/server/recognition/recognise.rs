@@ -9,7 +9,8 @@ use super::spare_places::SparePlace;
 use super::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::blocking;
 use crate::media::speech_segments::Segment;
-use crate::server::diarization::voice_frames::VoiceFrames;
+use crate::voice::cepstrum::Band;
+use crate::voice::voice_frames::VoiceFrames;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -216,8 +217,10 @@ impl ChunkWork {
         };
         let language = self.language_of(&chunk);
         // Not kept on the disk: it takes a thousandth of the time of the recognition.
-        let voices = self.options.speakers.map(|_| VoiceFrames::of(&segment.samples, segment.start_sample));
-        Ok(ChunkResult { channel, chunk, doubts, language, place, voices })
+        let voices = self.options.speakers.map(|_| VoiceFrames::of(&segment.samples, segment.start_sample, Band::WIDE));
+        let is_compared = self.options.names_speakers;
+        let compared = is_compared.then(|| VoiceFrames::of(&segment.samples, segment.start_sample, Band::TELEPHONE));
+        Ok(ChunkResult { channel, chunk, doubts, language, place, voices, compared })
     }
 
     /// Recognises a segment, unless that was done before the transcription was interrupted.

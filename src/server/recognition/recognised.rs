@@ -10,7 +10,8 @@ use crate::domain::word_overlap::Overlap;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
 use crate::server::diarization::speakers::SpeakerHints;
-use crate::server::diarization::voice_frames::VoiceFrames;
+use crate::voice::speaker_voices::ChannelFrames;
+use crate::voice::voice_frames::VoiceFrames;
 use std::collections::BTreeMap;
 
 /// The most words of one recording, in all channels: they are held in memory, some 100 bytes each.
@@ -32,6 +33,8 @@ pub(super) struct ChunkResult {
     pub(super) place: SegmentPlace,
     /// What tells its voices apart, if that was requested.
     pub(super) voices: Option<VoiceFrames>,
+    /// What compares its voices with known ones, if that is wanted.
+    pub(super) compared: Option<VoiceFrames>,
 }
 
 /// Where a segment is in its recording, in samples.
@@ -73,6 +76,7 @@ pub(super) struct Recognised {
     has_estimated_times: bool,
     is_written: bool,
     voices: VoicesHeard,
+    compared: ChannelFrames,
 }
 
 impl Recognised {
@@ -81,9 +85,12 @@ impl Recognised {
     /// # Errors
     /// [`TranscribeError::TooManyWords`].
     pub(super) fn add(&mut self, result: ChunkResult) -> Result<(), TranscribeError> {
-        let ChunkResult { channel, chunk, doubts, language, place, voices } = result;
+        let ChunkResult { channel, chunk, doubts, language, place, voices, compared } = result;
         if let Some(voices) = voices {
             self.voices.add(channel, voices, !chunk.words.is_empty());
+        }
+        if let Some(compared) = compared {
+            self.compared.add(u32::try_from(channel).unwrap_or(u32::MAX), compared);
         }
         self.grow(TextSize::of_chunk(&chunk))?;
         self.doubts.extend(doubts.into_iter().take(MOST_DOUBTS.saturating_sub(self.doubts.len())));
@@ -114,9 +121,19 @@ impl Recognised {
     /// Joins all of it, and tells the speakers apart if that was requested. The number of channels is filled in by the
     /// caller.
     pub(super) fn finish(self, unknown: Vec<String>, speakers: Option<SpeakerHints>) -> RecognisedSpeech {
-        let Self { spoken, doubts, has_estimated_times, is_written, voices, .. } = self;
+        let Self { spoken, doubts, has_estimated_times, is_written, voices, compared, .. } = self;
         let mut transcript = utterances::transcript(spoken);
         let has_speakers = speakers.is_some_and(|hints| voices.label(&mut transcript, hints, is_written));
-        RecognisedSpeech { transcript, channels: 0, unknown, doubts, has_estimated_times, is_written, has_speakers }
+        let voices = compared.voices(&transcript);
+        RecognisedSpeech {
+            transcript,
+            channels: 0,
+            unknown,
+            doubts,
+            has_estimated_times,
+            is_written,
+            has_speakers,
+            voices,
+        }
     }
 }

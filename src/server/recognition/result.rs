@@ -4,6 +4,7 @@ use crate::captions::{Cue, lay_out, srt, vtt};
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::review::ReviewCheck;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance};
 use crate::output::requested_layout::requested_layout;
 use crate::server::diarization::speakers::SpeakerHints;
@@ -17,10 +18,13 @@ use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions
 use crate::server::recognition::{text_formatting, unsupported};
 use crate::server::redaction::{RedactionPlan, redact};
 use crate::server::text_enrichments::{find_entities, find_sentiments};
+use crate::voice::speaker_voices::SpeakerVoice;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
 use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
-use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
+use crate::wire::result_out::{
+    Joined, KnownSpeakerOut, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances,
+};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -92,6 +96,8 @@ pub struct WrittenResult {
     enrichments: Enrichments,
     /// Whether the speakers were told apart.
     has_speakers: bool,
+    /// The voices of the speakers, if they are compared with known ones.
+    voices: Vec<SpeakerVoice>,
 }
 
 impl WrittenResult {
@@ -103,7 +109,7 @@ impl WrittenResult {
             hide_phrases(&mut speech.doubts);
         }
         let recognition = written_envelope(&speech);
-        let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, .. } = speech;
+        let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, voices, .. } = speech;
         if params.diarization == Some(true) && !has_speakers {
             enrichments.diarization = Some(Either::Known(Envelope::failed(too_much_speech())));
         }
@@ -133,7 +139,12 @@ impl WrittenResult {
             fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
         add_text_enrichments(&mut enrichments, &transcript, (&params, facts.shapes, is_written));
-        Self { params, transcript, channels, facts, enrichments, has_speakers }
+        Self { params, transcript, channels, facts, enrichments, has_speakers, voices }
+    }
+
+    /// Returns the voices of the speakers.
+    pub fn voices(&self) -> &[SpeakerVoice] {
+        &self.voices
     }
 
     /// Returns what a language model makes enrichments of.
@@ -141,11 +152,18 @@ impl WrittenResult {
         ModelInput { params: &self.params, transcript: &self.transcript, shapes: self.facts.shapes }
     }
 
-    /// Writes the result as JSON, piece by piece.
+    /// Writes the result as JSON, piece by piece. `known_speakers` are those of its voices that are known; `None` if they
+    /// were not compared.
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn write(&self, completion: &ResultCompletion, to: &mut dyn Write, clock: &dyn Clock) -> io::Result<()> {
+    pub fn write(
+        &self,
+        completion: &ResultCompletion,
+        known_speakers: Option<Vec<KnownSpeakerOut>>,
+        to: &mut dyn Write,
+        clock: &dyn Clock,
+    ) -> io::Result<()> {
         let (params, transcript) = (&self.params, &self.transcript);
         let layout = SubtitleRequest::of(params);
         let original_cues = layout.cues(transcript);
@@ -183,7 +201,8 @@ impl WrittenResult {
         let has_envelope = self.has_speakers && self.facts.shapes == Shapes::Interface;
         let utterances = transcript.utterances.as_slice();
         let diarization = has_envelope.then(|| Envelope::completed(Utterances(utterances), utterances.is_empty(), 0.0));
-        let result = ResultOut { metadata, transcription, enrichments, diarization, sentences, translation };
+        let result =
+            ResultOut { metadata, transcription, enrichments, diarization, known_speakers, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
     }
 }
@@ -291,7 +310,10 @@ impl SubtitleRequest {
 
     fn files<'c>(&self, cues: &'c [Cue]) -> SubtitleFiles<'c> {
         let complies = self.complies;
-        SubtitleFiles { srt: Box::new(move || as_srt(cues, complies)), vtt: Box::new(|| vtt(cues, None)) }
+        SubtitleFiles {
+            srt: Box::new(move || as_srt(cues, complies)),
+            vtt: Box::new(|| vtt(cues, &SpeakerNames::default(), None)),
+        }
     }
 
     /// Returns an entry for each format; `None` if no subtitles are requested.
@@ -587,7 +609,7 @@ mod tests {
         let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut bytes = Vec::new();
         let result = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts);
-        result.write(&completion, &mut bytes, &SystemClock).unwrap();
+        result.write(&completion, None, &mut bytes, &SystemClock).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 

@@ -23,6 +23,7 @@ use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
 use crate::media::speech_segments::{CutRule, Segmenter};
 use crate::server::diarization::speakers::SpeakerHints;
+use crate::voice::speaker_voices::SpeakerVoice;
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,8 @@ pub struct TranscribeOptions {
     pub prompt: String,
     /// Tells the speakers apart, if given.
     pub speakers: Option<SpeakerHints>,
+    /// Whether the voices of the speakers are kept, so that they can be compared with known ones.
+    pub names_speakers: bool,
     /// Whether equal channels are recognised separately all the same.
     pub every_channel: bool,
     /// A longer recording is refused: at the start by its declared length, or when this much was decoded.
@@ -84,6 +87,7 @@ impl Default for TranscribeOptions {
             language: None,
             prompt: String::new(),
             speakers: None,
+            names_speakers: false,
             every_channel: false,
             longest: LONGEST,
             turn: TurnSignal::default(),
@@ -110,6 +114,8 @@ pub struct RecognisedSpeech {
     pub is_written: bool,
     /// Whether the speakers were told apart. They are not in more than eight hours of speech.
     pub has_speakers: bool,
+    /// The voices of the speakers, if they are compared with known ones.
+    pub voices: Vec<SpeakerVoice>,
 }
 
 /// Transcribes the first audio track of `path`: each channel separately, equal ones once.

@@ -857,7 +857,7 @@ mod tests {
         let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut written = Vec::new();
         let made = result::WrittenResult::from_speech(request, hearing, facts);
-        made.write(&completion, &mut written, &SystemClock).unwrap();
+        made.write(&completion, None, &mut written, &SystemClock).unwrap();
         let mut result: Value = serde_json::from_slice(&written).unwrap();
         for place in ["sentences", "translation"] {
             result[place]["exec_time"] = Value::Null;

@@ -6,7 +6,7 @@
 use super::utterances;
 use crate::domain::transcript::Transcript;
 use crate::server::diarization::speakers::{self, SpeakerHints};
-use crate::server::diarization::voice_frames::VoiceFrames;
+use crate::voice::voice_frames::VoiceFrames;
 
 /// The most frames of speech in which voices are told apart, eight hours: with 80 bytes each they take 230 MB.
 const MOST_FRAMES: usize = 8 * 3600 * 100;

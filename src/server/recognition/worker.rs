@@ -6,6 +6,8 @@ use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
+use crate::server::known_speakers::identify::identify;
+use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::server::language_model::client::LanguageModel;
 use crate::server::language_model::enrich::{self, ModelResults};
 use crate::server::recognition::chunk_log::{self, ChunkLog};
@@ -19,6 +21,7 @@ use crate::server::recognition::transcribe;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
 use crate::server::recognition::unsupported::{LanguageModelUse, RecogniserTraits, ServiceTraits, UnsupportedParts};
+use crate::server::redaction::RedactionPlan;
 use crate::server::storage::disk_quota::Bounded;
 use crate::server::storage::index::DeferralCause;
 use crate::server::storage::kill_count::{TranscriptionWork, Underway};
@@ -31,6 +34,7 @@ use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
 use crate::wire::result::ParameterWithoutEffect;
+use crate::wire::result_out::KnownSpeakerOut;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -48,6 +52,8 @@ pub struct Worker {
     pub language_model: Option<Arc<LanguageModel>>,
     /// Translates what no language model translates.
     pub translator: Option<Arc<Apertium>>,
+    /// The known voices, if speakers are compared with some.
+    pub voices: Option<Arc<VoiceStore>>,
     /// Used for waits.
     pub clock: Arc<dyn Clock>,
     /// Which shapes results have where the interface and the public service differ.
@@ -115,7 +121,9 @@ impl Worker {
         let media = self.store.upload_store.media_path(taken.upload);
         let listed = self.progress.begin(taken.id);
         let (progress, spare) = (listed.progress.clone(), self.spare.clone());
-        let options = TranscribeOptions { longest: self.length_limit, turn, progress, spare, ..options };
+        let names_speakers = self.voices.is_some() && may_name_speakers(&params);
+        let options =
+            TranscribeOptions { longest: self.length_limit, turn, progress, spare, names_speakers, ..options };
         let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
         let speech = tokio::select! {
             speech = speech => speech,
@@ -146,6 +154,7 @@ impl Worker {
         params: Params,
         speech: RecognisedSpeech,
     ) -> Outcome {
+        let voices = self.voices.clone().filter(|_| may_name_speakers(&params));
         let (shapes, audio_duration) = (self.shapes, head.file.audio_duration.unwrap_or(0.0));
         let facts = ResultFacts { audio_duration, created: head.created, without_effect, shapes };
         let made = catch_panic(elsewhere(move || Arc::new(WrittenResult::from_speech(params, speech, facts)))).await;
@@ -158,7 +167,12 @@ impl Worker {
         loop {
             let (store, made, clock) = (Arc::clone(&self.store), Arc::clone(&made), Arc::clone(&self.clock));
             let (id, dropped, completion) = (taken.id, dropped.clone(), Arc::clone(&completion));
-            let written = catch_panic(elsewhere(move || write(&store, id, (&made, &completion), &*clock, &dropped)));
+            let voices = voices.clone();
+            let written = catch_panic(elsewhere(move || {
+                // Only now, so that the result has no voice that was deleted in the meantime.
+                let known = voices.map(|voices| identify(&voices, made.voices()));
+                write(&store, id, (&made, &completion, known), &*clock, &dropped)
+            }));
             match written.await {
                 Ok(Ok(true)) => return Outcome::Done(at),
                 Ok(Ok(false)) => return Outcome::Failed(too_large()),
@@ -287,6 +301,11 @@ fn open_log(
     log
 }
 
+/// Whether speakers may get names: they are told apart, and nothing of what identifies people is to be redacted.
+fn may_name_speakers(params: &Params) -> bool {
+    params.diarization == Some(true) && RedactionPlan::of(params).is_none()
+}
+
 /// Whether the create was marked as one whose recording must not leave the site.
 fn is_local_only(head: &RecordMeta) -> bool {
     let metadata = head.metadata.as_ref().and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
@@ -316,7 +335,7 @@ const LARGEST: u64 = 1 << 30;
 fn write(
     store: &TranscriptionStore,
     id: Uuid,
-    (made, completion): (&WrittenResult, &ResultCompletion),
+    (made, completion, mut known): (&WrittenResult, &ResultCompletion, Option<Vec<KnownSpeakerOut>>),
     clock: &dyn Clock,
     dropped: &CancellationToken,
 ) -> io::Result<bool> {
@@ -324,7 +343,7 @@ fn write(
     let written = store.write_result(id, |to| {
         let to = CancellableWriter { to, dropped };
         let mut to = Bounded { to, left: LARGEST, is_over: false };
-        let written = made.write(completion, &mut to, clock);
+        let written = made.write(completion, known.take(), &mut to, clock);
         is_over = to.is_over;
         written
     });

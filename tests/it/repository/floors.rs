@@ -106,7 +106,7 @@ fn floor(name: &str) -> Option<u32> {
             | "blocking",
             _,
         )
-        | (_, "wire" | "tls" | "backpressure" | "captions" | "review") => 1,
+        | (_, "wire" | "tls" | "backpressure" | "captions" | "review" | "voice") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),

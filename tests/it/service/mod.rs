@@ -8,6 +8,7 @@ mod fetch;
 mod fuzz_seeds;
 mod http_api;
 mod joins;
+mod known_speakers;
 mod language_model;
 mod language_model_server;
 mod lists_and_imports;

@@ -341,6 +341,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
         recognisers: Arc::new(recogniser.into()),
         language_model: None,
         translator: None,
+        voices: None,
         clock,
         shapes,
         length_limit,

@@ -121,6 +121,7 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
         recognisers: Arc::new(recogniser.into()),
         language_model: None,
         translator: None,
+        voices: None,
         clock: Arc::clone(&clock) as _,
         shapes,
         length_limit,

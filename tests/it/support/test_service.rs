@@ -108,6 +108,7 @@ pub fn options(data: &Path) -> ServiceOptions {
         workers: 2,
         language_model: None,
         translator: None,
+        voices: None,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,

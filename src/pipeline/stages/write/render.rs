@@ -10,9 +10,10 @@ use crate::domain::missing_enrichment::{Enrichment, RequestedPart};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::review::Review;
 use crate::domain::sent_audio::SentAudio;
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::token::PurchaseKey;
 use crate::domain::transcript::Transcript;
-use crate::output::accepted::{self, AcceptedTexts, KeptText};
+use crate::output::accepted::{self, AcceptedTexts, Heard, KeptText};
 use crate::output::formats::{Author, Production, Provenance};
 use crate::output::name_candidates::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
@@ -117,7 +118,7 @@ fn render_outputs(
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: spoken.into_speech(),
+        speech: named(spoken.into_speech(), source),
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, purchase_key, job),
@@ -204,6 +205,14 @@ fn accepted_text(
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
 }
 
+/// Leaves out the names of speakers if the source does not want them.
+fn named(speech: ReadTranscript, source: &Source) -> ReadTranscript {
+    match source.output_files.numbered_speakers {
+        true => speech.with_speaker_names(SpeakerNames::default()),
+        false => speech,
+    }
+}
+
 /// Returns what was recognised, if the result says so.
 fn heard(record: &Record<Spoken, BoundedValue>) -> Option<&Transcript> {
     record.result.as_ref()?.transcription.as_ref().map(ReadTranscript::transcript)
@@ -237,6 +246,10 @@ fn with_accepted_text(
     let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
     let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
+    let names =
+        record.result.as_ref().and_then(|spoken| spoken.transcription.as_ref()).map(ReadTranscript::speaker_names);
+    let unnamed = SpeakerNames::default();
+    let heard = Heard { transcript: heard, names: names.unwrap_or(&unnamed) };
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
     let record = Record::of_kept(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;

@@ -39,6 +39,9 @@ pub fn settings_hash(source: &Source) -> Hash {
     if source.output_files.provenance {
         all.push(json!("provenance"));
     }
+    if source.output_files.numbered_speakers {
+        all.push(json!("numbered speakers"));
+    }
     let all = Value::Array(all);
     Hash::of(all.to_string().as_bytes())
 }

@@ -14,15 +14,31 @@ pub const HOP: usize = 160;
 /// Samples of a frame: 25 ms.
 const WINDOW: usize = 400;
 const SPECTRUM: usize = 512;
-const FILTERS: usize = 26;
+const MOST_FILTERS: usize = 26;
 const RATE: f32 = 16_000.0;
-/// The band in hertz.
-const LOWEST: f32 = 100.0;
-const HIGHEST: f32 = 7_600.0;
 const EMPHASIS: f32 = 0.97;
 
 /// The cepstrum of one frame.
 pub type Cepstrum = [f32; COEFFICIENTS];
+
+/// The part of the spectrum that cepstra are made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    /// In hertz.
+    lowest: f32,
+    /// In hertz.
+    highest: f32,
+    /// At most [`MOST_FILTERS`].
+    filters: usize,
+}
+
+impl Band {
+    /// All that 16 kHz have of a voice: tells the voices of one recording apart.
+    pub const WIDE: Self = Self { lowest: 100.0, highest: 7_600.0, filters: MOST_FILTERS };
+
+    /// What a telephone transmits: compares voices of different recordings.
+    pub const TELEPHONE: Self = Self { lowest: 250.0, highest: 3_500.0, filters: 22 };
+}
 
 /// Computes the cepstra of sound.
 pub struct CepstrumAnalyser {
@@ -31,19 +47,19 @@ pub struct CepstrumAnalyser {
     /// The first bin of each filter, and its weights.
     filters: Vec<(usize, Vec<f32>)>,
     /// The rows of the cosine transform.
-    cosines: Vec<[f32; FILTERS]>,
+    cosines: Vec<[f32; MOST_FILTERS]>,
 }
 
 impl CepstrumAnalyser {
-    pub fn new() -> Self {
+    pub fn new(band: Band) -> Self {
         let hamming = |n: usize| 0.54 - 0.46 * (2.0 * PI * n as f32 / (WINDOW - 1) as f32).cos();
-        let scale = (2.0 / FILTERS as f32).sqrt();
-        let cosine =
-            |row: usize, column: usize| scale * (PI / FILTERS as f32 * (column as f32 + 0.5) * row as f32).cos();
+        let filter_count = band.filters as f32;
+        let scale = (2.0 / filter_count).sqrt();
+        let cosine = |row: usize, column: usize| scale * (PI / filter_count * (column as f32 + 0.5) * row as f32).cos();
         Self {
             transform: RealFftPlanner::new().plan_fft_forward(SPECTRUM),
             window: (0..WINDOW).map(hamming).collect(),
-            filters: filters(),
+            filters: filters(band),
             cosines: (1..=COEFFICIENTS).map(|row| std::array::from_fn(|column| cosine(row, column))).collect(),
         }
     }
@@ -73,7 +89,7 @@ impl CepstrumAnalyser {
     }
 
     fn cepstrum(&self, power: &[f32]) -> Cepstrum {
-        let mut bands = [0.0; FILTERS];
+        let mut bands = [0.0; MOST_FILTERS];
         for (band, (first, weights)) in bands.iter_mut().zip(&self.filters) {
             let sum: f32 = weights.iter().zip(&power[*first..]).map(|(weight, power)| weight * power).sum();
             *band = (sum + 1.0).ln();
@@ -88,11 +104,12 @@ fn level(sound: &[i16]) -> f32 {
 }
 
 /// Returns triangular filters at equal distances on the mel scale.
-fn filters() -> Vec<(usize, Vec<f32>)> {
+fn filters(band: Band) -> Vec<(usize, Vec<f32>)> {
+    let Band { lowest, highest, filters } = band;
     let mel = |hertz: f32| 1127.0 * (1.0 + hertz / 700.0).ln();
     let hertz = |mel: f32| 700.0 * ((mel / 1127.0).exp() - 1.0);
-    let step = (mel(HIGHEST) - mel(LOWEST)) / (FILTERS + 1) as f32;
-    let corner = |number: usize| hertz(mel(LOWEST) + step * number as f32);
+    let step = (mel(highest) - mel(lowest)) / (filters + 1) as f32;
+    let corner = |number: usize| hertz(mel(lowest) + step * number as f32);
     let frequency = |bin: usize| bin as f32 * RATE / SPECTRUM as f32;
     let filter = |number: usize| {
         let [low, centre, high] = [corner(number), corner(number + 1), corner(number + 2)];
@@ -104,7 +121,7 @@ fn filters() -> Vec<(usize, Vec<f32>)> {
         let first = inside.first().copied().unwrap_or(0);
         (first, inside.into_iter().map(weight).collect())
     };
-    (0..FILTERS).map(filter).collect()
+    (0..filters).map(filter).collect()
 }
 
 #[cfg(test)]
@@ -121,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_cepstrum_says_what_sounds_and_not_how_loud() {
-        let analyser = CepstrumAnalyser::new();
+        let analyser = CepstrumAnalyser::new(Band::WIDE);
         let middle = |samples: &[i16]| analyser.frames(samples)[20];
         let ((low, _), (louder, _), (high, _)) =
             (middle(&tone(300.0, 3_000.0)), middle(&tone(300.0, 12_000.0)), middle(&tone(3_000.0, 3_000.0)));
@@ -132,7 +149,7 @@ mod tests {
 
     #[test]
     fn frames_are_whole_and_ten_milliseconds_apart() {
-        let analyser = CepstrumAnalyser::new();
+        let analyser = CepstrumAnalyser::new(Band::WIDE);
         for (samples, frames) in [(0, 0), (399, 0), (400, 1), (559, 1), (560, 2), (16_000, 98)] {
             assert_eq!(analyser.frames(&vec![1; samples]).len(), frames, "{samples}");
         }

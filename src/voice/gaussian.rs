@@ -3,7 +3,7 @@
 use super::cepstrum::{COEFFICIENTS as N, Cepstrum};
 
 /// The entries of a symmetric matrix, row by row up to the diagonal.
-const ENTRIES: usize = N * (N + 1) / 2;
+pub const ENTRIES: usize = N * (N + 1) / 2;
 
 /// Added to each variance: a few frames of equal sound have none.
 const LEAST_VARIANCE: f64 = 1e-3;
@@ -43,6 +43,18 @@ impl FrameSums {
     }
 
     pub fn gaussian(&self) -> Gaussian {
+        let (mean, covariance) = self.mean_and_covariance();
+        Gaussian::new(mean, &covariance)
+    }
+
+    /// Returns the covariance of the frames, row by row up to the diagonal.
+    pub fn covariance(&self) -> [f64; ENTRIES] {
+        let (_, covariance) = self.mean_and_covariance();
+        let mut entries = covariance.iter().enumerate().flat_map(|(row, values)| values[..=row].iter().copied());
+        std::array::from_fn(|_| entries.next().unwrap_or_default())
+    }
+
+    fn mean_and_covariance(&self) -> ([f64; N], [[f64; N]; N]) {
         let mean = self.sums.map(|sum| sum / self.count);
         let mut covariance = [[0.0; N]; N];
         let mut entry = 0;
@@ -53,8 +65,19 @@ impl FrameSums {
             }
             covariance[row][row] += LEAST_VARIANCE;
         }
-        Gaussian::new(mean, &covariance)
+        (mean, covariance)
     }
+}
+
+/// Returns the logarithm of the determinant of a covariance with these entries, row by row up to the diagonal.
+pub fn log_determinant(entries: &[f64; ENTRIES]) -> f64 {
+    let mut covariance = [[0.0; N]; N];
+    let mut entries = entries.iter();
+    for (row, values) in covariance.iter_mut().enumerate() {
+        // The row ends first, so that no entry is taken in vain.
+        values[..=row].iter_mut().zip(&mut entries).for_each(|(value, entry)| *value = *entry);
+    }
+    Gaussian::new([0.0; N], &covariance).log_determinant
 }
 
 /// A normal distribution of cepstra.
@@ -129,7 +152,7 @@ impl Measured {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Frames of a seeded generator. Voices differ by how much each coefficient varies.

@@ -1,6 +1,6 @@
-//! What is kept of the sound of a recording to tell its voices apart: 80 bytes for each 10 ms.
+//! What is kept of the sound of a recording to compare its voices: 80 bytes for each 10 ms.
 
-use super::cepstrum::{Cepstrum, CepstrumAnalyser, HOP};
+use super::cepstrum::{Band, Cepstrum, CepstrumAnalyser, HOP};
 
 /// The frames of one stretch of sound.
 #[derive(Debug, Clone, Default)]
@@ -13,9 +13,9 @@ pub struct VoiceFrames {
 
 impl VoiceFrames {
     /// Analyses 16 kHz samples that begin at `start_sample` of the recording.
-    pub fn of(samples: &[i16], start_sample: u64) -> Self {
+    pub fn of(samples: &[i16], start_sample: u64, band: Band) -> Self {
         let first = usize::try_from(start_sample).unwrap_or(usize::MAX) / HOP;
-        Self { first, frames: CepstrumAnalyser::new().frames(samples) }
+        Self { first, frames: CepstrumAnalyser::new(band).frames(samples) }
     }
 
     /// Returns the number of the first frame after the stretch.
