@@ -26,20 +26,28 @@ use std::sync::Arc;
 /// Runs the service until a signal stops it, or carries out a subcommand.
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
     match &args.command {
-        Some(ServeCommand::Models(order)) => return serve_models::run(context, order),
-        Some(ServeCommand::Voices(command)) => return serve_voices::run(context, command).await,
-        Some(ServeCommand::ImportLive(_)) | None => {}
+        Some(ServeCommand::Models(order)) => serve_models::run(context, order),
+        Some(ServeCommand::Voices(command)) => serve_voices::run(context, command).await,
+        Some(ServeCommand::ImportLive(order)) => {
+            let (serve_config, keys) = configured(context)?;
+            import_live(context, &serve_config, &keys, order)
+        }
+        None => {
+            let (serve_config, keys) = configured(context)?;
+            serve(context, &serve_config, keys).await
+        }
     }
+}
+
+/// Returns the configuration of the service, and its keys: one is created if none is configured.
+fn configured(context: &Context) -> Result<(model::ServeConfig, Vec<ApiKey>), CommandError> {
     let serve_config = load_to_serve(&context.common.config)?;
     // This check comes before anything is created in the data directory: `keys` may create a key there.
     if let Some(words) = root_refusal(&serve_config.data, &typed_command()) {
         return Err(CommandError::Store(StoreError::Unwritable(words)));
     }
     let keys = keys(&serve_config)?;
-    match &args.command {
-        Some(ServeCommand::ImportLive(order)) => import_live(context, &serve_config, &keys, order),
-        _ => serve(context, &serve_config, keys).await,
-    }
+    Ok((serve_config, keys))
 }
 
 async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>) -> Result<u8, CommandError> {
