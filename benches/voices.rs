@@ -242,9 +242,9 @@ fn equal_error(pairs: &[(f64, bool)]) -> f64 {
     let mut best = (f64::INFINITY, 0.5);
     for (_, is_same) in sorted {
         if is_same {
-            refused += 1.0
+            refused += 1.0;
         } else {
-            accepted -= 1.0
+            accepted -= 1.0;
         }
         let (miss, alarm): (f64, f64) = (refused / same, accepted / different);
         if (miss - alarm).abs() < best.0 {

@@ -84,7 +84,7 @@ fn source(args: &EnrolArgs, path: &Path) -> EnrolmentSource {
 
 fn refused(path: &Path, error: &EnrolmentError) -> CommandError {
     let words = match error {
-        EnrolmentError::Decode(crate::media::decode::DecodeError::Io(error)) => describe_error(error, path).to_string(),
+        EnrolmentError::Decode(crate::media::decode::DecodeError::Io(error)) => describe_error(error, path),
         error => error.to_string(),
     };
     let path = path.display().to_string();

@@ -68,7 +68,7 @@ fn a_pass_writes_what_the_model_beside_the_configuration_says() {
     bed.configure(&format!("[serve]\nrecogniser = \"made\"\n{}{source}", table("made")));
     let ran = bed.run(["once"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    let read = |name: &str| fs::read_to_string(bed.path(&format!("inbox/{name}"))).unwrap();
+    let read = |name: &str| fs::read_to_string(bed.path(format!("inbox/{name}"))).unwrap();
     assert_eq!((read("low.en.txt").trim(), read("high.de.txt").trim()), (LOW, HIGH));
 }
 
@@ -161,7 +161,7 @@ fn files_are_checked_on_the_command_line() {
     let head = whole.len() - 7_000_000;
     for (name, bytes) in [("good", &whole[..]), ("half", &whole[..head]), ("page", b"<!DOCTYPE html>"), ("empty", b"")]
     {
-        fs::write(bed.path(&format!("{name}.bin")), bytes).unwrap();
+        fs::write(bed.path(format!("{name}.bin")), bytes).unwrap();
     }
     let files = ["good", "half", "page", "empty", "none"].map(|name| format!("{name}.bin"));
     let ran = bed.run(["serve", "models"].into_iter().chain(files.iter().map(String::as_str)).chain(["."]));

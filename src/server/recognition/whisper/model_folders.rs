@@ -59,10 +59,10 @@ mod tests {
         let folders = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
         folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
         std::fs::write(folders[1].join("ggml-base.en.bin"), "").unwrap();
-        let expected = Some(folders[1].join("ggml-base.en.bin"));
-        assert_eq!(find_model("base.en", &folders), expected);
-        assert_eq!(find_model("ggml-base.en.bin", &folders), expected);
+        let expected = folders[1].join("ggml-base.en.bin");
+        assert_eq!(find_model("base.en", &folders), Some(expected.clone()));
+        assert_eq!(find_model("ggml-base.en.bin", &folders), Some(expected.clone()));
         assert_eq!((find_model("base", &folders), find_model("ggml-base.en", &folders)), (None, None));
-        assert_eq!((model_files(&folders[1]), model_files(&folders[0])), (vec![expected.unwrap()], vec![]));
+        assert_eq!((model_files(&folders[1]), model_files(&folders[0])), (vec![expected], vec![]));
     }
 }
