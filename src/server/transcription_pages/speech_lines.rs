@@ -1,6 +1,7 @@
 //! The lines of a transcript as a page shows them: one for each utterance, in blocks that a browser lays out only when
 //! they come into view.
 
+use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance};
 use crate::server::transcription_pages::facts::moment;
 use crate::server::transcription_pages::page_result::DoubtfulPassage;
@@ -43,17 +44,23 @@ struct SpeechLine {
     words: String,
 }
 
-/// The names of the speakers that were recognised, by number.
-pub type SpeakerNames = BTreeMap<u32, String>;
+/// What speakers are called who are not only numbered, by number.
+pub type SpeakerLabels = BTreeMap<u32, String>;
 
-/// Reads the names from the result of the speaker reidentification: `Speaker 0: Anna` on each line.
-pub fn speaker_names(text: &str) -> SpeakerNames {
-    let name = |line: &str| {
+/// Returns the labels of speakers: the name of a known voice, or what the speaker reidentification says in its text
+/// (`Speaker 0: Anna` on each line) beside the number.
+pub fn speaker_labels(known: &SpeakerNames, text: &str) -> SpeakerLabels {
+    let said = |line: &str| {
         let (number, name) = line.trim().strip_prefix("Speaker ")?.split_once(": ")?;
-        let name = plain(name.trim()).into_owned();
-        Some((number.parse().ok()?, name)).filter(|(_, name)| !name.is_empty())
+        let (number, name): (u32, _) = (number.parse().ok()?, plain(name.trim()));
+        (!name.is_empty()).then(|| (number, format!("{} ({name})", numbered(number))))
     };
-    text.lines().filter_map(name).collect()
+    let known = known.iter().map(|(number, name)| (number, name.to_string()));
+    text.lines().filter_map(said).chain(known).collect()
+}
+
+fn numbered(speaker: u32) -> String {
+    format!("Speaker {}", u64::from(speaker) + 1)
 }
 
 /// Who speaks: a speaker, or a channel where speakers were not told apart.
@@ -68,12 +75,9 @@ impl Voice {
         utterance.speaker.map_or(Self::Channel(utterance.channel), Self::Speaker)
     }
 
-    fn name(self, names: &SpeakerNames) -> String {
+    fn name(self, labels: &SpeakerLabels) -> String {
         match self {
-            Self::Speaker(number) => {
-                let known = names.get(&number).map(|name| format!(" ({name})")).unwrap_or_default();
-                format!("Speaker {}{known}", u64::from(number) + 1)
-            }
+            Self::Speaker(number) => labels.get(&number).cloned().unwrap_or_else(|| numbered(number)),
             Self::Channel(number) => format!("Channel {}", u64::from(number) + 1),
         }
     }
@@ -85,7 +89,7 @@ impl Voice {
 }
 
 /// Returns the blocks of a transcript. Channels are named only where there are several.
-pub fn blocks(transcript: &Transcript, names: &SpeakerNames, doubtful: &[DoubtfulPassage]) -> Vec<Block> {
+pub fn blocks(transcript: &Transcript, labels: &SpeakerLabels, doubtful: &[DoubtfulPassage]) -> Vec<Block> {
     let voices: BTreeSet<Voice> = transcript.utterances.iter().map(Voice::of).collect();
     let is_named = voices.len() > 1 || voices.iter().any(|voice| matches!(voice, Voice::Speaker(_)));
     let main_language = transcript.languages.first().map(String::as_str).unwrap_or_default();
@@ -102,7 +106,7 @@ pub fn blocks(transcript: &Transcript, names: &SpeakerNames, doubtful: &[Doubtfu
                 }
             });
             blocks.push(Block {
-                speaker: (is_named && nth == 0).then(|| voice.name(names)),
+                speaker: (is_named && nth == 0).then(|| voice.name(labels)),
                 colour: is_named.then(|| voice.number() % COLOURS),
                 lines: lines.collect(),
             });
@@ -146,6 +150,7 @@ pub fn line_at(transcript: &Transcript, seconds: f64) -> Option<usize> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::domain::speaker_names::SpeakerName;
 
     fn said(start: f64, speaker: Option<u32>, channel: u32) -> Utterance {
         Utterance {
@@ -162,8 +167,10 @@ mod tests {
 
     fn heads(utterances: Vec<Utterance>) -> Vec<(Option<String>, Option<u32>, usize)> {
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances };
-        let names = speaker_names("Speaker 1: Anna\nnonsense\nSpeaker x: y\nSpeaker 2:  ");
-        blocks(&transcript, &names, &[])
+        let mut known = SpeakerNames::default();
+        known.add(2, SpeakerName::parse("Zoë").unwrap(), 0.95);
+        let labels = speaker_labels(&known, "Speaker 1: Anna\nnonsense\nSpeaker x: y\nSpeaker 7:  \nSpeaker 2: Bob");
+        blocks(&transcript, &labels, &[])
             .into_iter()
             .map(|block| (block.speaker, block.colour, block.lines.len()))
             .collect()
@@ -172,10 +179,15 @@ mod tests {
     #[test]
     fn speakers_have_a_name_and_a_colour_where_they_begin() {
         let name = |name: &str| Some(name.to_owned());
-        let turns = vec![said(0.0, Some(0), 0), said(1.0, Some(1), 0), said(2.0, Some(1), 0), said(3.0, Some(8), 0)];
+        let turns = [(0.0, 0), (1.0, 1), (2.0, 1), (3.0, 8), (4.0, 2)];
         assert_eq!(
-            heads(turns),
-            [(name("Speaker 1"), Some(0), 1), (name("Speaker 2 (Anna)"), Some(1), 2), (name("Speaker 9"), Some(0), 1)]
+            heads(turns.map(|(start, speaker)| said(start, Some(speaker), 0)).to_vec()),
+            [
+                (name("Speaker 1"), Some(0), 1),
+                (name("Speaker 2 (Anna)"), Some(1), 2),
+                (name("Speaker 9"), Some(0), 1),
+                (name("Zoë"), Some(2), 1)
+            ]
         );
         assert_eq!(heads(vec![said(0.0, None, 0), said(1.0, None, 0)]), [(None, None, 2)], "one channel has no name");
         let channels = heads(vec![said(0.0, None, 0), said(1.0, None, 1)]);

@@ -16,7 +16,7 @@ use crate::server::transcription_pages::facts::{Fact, facts, language_name, meta
 use crate::server::transcription_pages::not_done::RequestedView;
 use crate::server::transcription_pages::page_result::PageResult;
 use crate::server::transcription_pages::recording::media_element::{MediaElement, is_redacted, media_element};
-use crate::server::transcription_pages::speech_lines::{Block, blocks, is_language, speaker_names};
+use crate::server::transcription_pages::speech_lines::{Block, blocks, is_language, speaker_labels};
 use crate::wire::params::Params;
 use crate::wire::record::Status;
 use axum::extract::State;
@@ -185,12 +185,13 @@ fn done(result: &PageResult, wanted: Option<&str>) -> DoneView {
         Some(translation) => translation.language.as_ref(),
         None => original.languages.first(),
     };
-    let names = speaker_names(result.enrichments.speakers.as_deref().unwrap_or_default());
+    let said = result.enrichments.speakers.as_deref().unwrap_or_default();
+    let labels = speaker_labels(result.speech.speaker_names(), said);
     DoneView {
         language: language.filter(|code| is_language(code)).cloned(),
         spoken: original.languages.first().filter(|code| is_language(code)).cloned(),
         versions: versions(result, translation.and_then(|translation| translation.language.as_deref())),
-        blocks: blocks(shown, &names, &result.doubtful),
+        blocks: blocks(shown, &labels, &result.doubtful),
         has_estimated_times: result.has_estimated_times,
         subtitles: subtitles(result),
         enrichments: EnrichmentView::of(result, shown),

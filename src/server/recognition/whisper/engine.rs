@@ -195,7 +195,8 @@ impl Recogniser for WhisperRecogniser {
             Err(LibraryFailure::Cancelled) => Err(RecogniserError::Cancelled),
             Err(LibraryFailure::Failed) => Err(failed()),
         };
-        // Its random numbers go on where they were, and those of a new one begin anew: equal chunks have equal words.
+        // The random numbers of a state continue from chunk to chunk, and those of a new one are always the same: equal
+        // chunks have equal words.
         state.discard();
         recognised
     }
