@@ -508,7 +508,12 @@ fn only_known(languages: &[&str]) -> String {
 
 /// Returns the error of an enrichment that is not supported.
 pub fn unsupported_error(name: &str) -> EnvelopeError {
-    not_implemented(format!("this build of the service does not do {name} yet"))
+    not_implemented(match name.starts_with(Enrichment::Translation.name()) {
+        true => format!(
+            "{name} needs Apertium or a language model: install `apertium`, or configure [serve.language_model]"
+        ),
+        false => format!("{name} needs a language model: configure [serve.language_model]"),
+    })
 }
 
 /// Returns the error of a target language into which Apertium does not translate what is spoken.
