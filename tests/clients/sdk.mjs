@@ -121,6 +121,10 @@ async function done(created, uploaded) {
   const [same, french] = record.result.translation.results
   assert.deepEqual([same.full_transcript, same.error], [said.full_transcript, null])
   assert.equal(french.error.status_code, 501)
+  const { summarization, named_entity_recognition: entities, sentiment_analysis: sentiments } = record.result
+  assert.equal(summarization.error.status_code, 501)
+  assert.deepEqual([entities.success, entities.error, entities.is_empty], [true, null, entities.results.length === 0])
+  assert.equal(sentiments.results.length, said.utterances.length)
   const audio = readFileSync(speech)
   assert.ok(Buffer.from(await own.getFile(created.id)).equals(audio), 'the audio is there after the end too')
   // One upload serves several creates.
@@ -206,12 +210,21 @@ async function live() {
   await refused(404, live.delete(record.id))
 }
 
+/** An answer with its sentiments as a text: so the client declares them, where the public service has a list. */
+function asDeclared(answer) {
+  return JSON.parse(JSON.stringify(answer, (name, value) => {
+    if (name !== 'sentiment_analysis' || !Array.isArray(value?.results)) return value
+    for (const one of value.results) assert.deepEqual([typeof one.text, typeof one.sentiment], ['string', 'string'])
+    return { ...value, results: JSON.stringify(value.results) }
+  }))
+}
+
 /** What is wrong with these answers as the client's declarations have it. */
 function wrong(answers) {
   const folder = mkdtempSync(join(tmpdir(), 'scribed-answers-'))
   const declared = createRequire(join(process.cwd(), 'here')).resolve('@gladiaio/sdk')
   // Written out, and taken for what it is: fields that the client does not know are no mistake.
-  const lines = answers.map(([type, answer], at) => `export const a${at}: sdk.${type} = plain(${JSON.stringify(answer)})`)
+  const lines = answers.map(([type, answer], at) => `export const a${at}: sdk.${type} = plain(${JSON.stringify(asDeclared(answer))})`)
   const text = `import type * as sdk from ${JSON.stringify(declared)}
     type Plain<T> = T extends object ? { -readonly [K in keyof T]: Plain<T[K]> } : T
     function plain<const T>(value: T): Plain<T> { return value as Plain<T> }

@@ -216,9 +216,11 @@ def done(own, created, uploaded):
     assert french.error.status_code == 501
     assert {one.speaker for one in said.utterances} == {0}
     assert record.result.diarization is None or record.result.diarization.success
-    for name in ("summarization", "named_entity_recognition", "sentiment_analysis"):
-        envelope = getattr(record.result, name)
-        assert not envelope.success and envelope.error.status_code == 501, envelope
+    summary = record.result.summarization
+    assert not summary.success and summary.error.status_code == 501, summary
+    entities, sentiments = record.result.named_entity_recognition, record.result.sentiment_analysis
+    assert entities.success and entities.error is None and entities.is_empty == (not entities.results), entities
+    assert sentiments.success and sentiments.error is None and not sentiments.is_empty, sentiments
     assert own.get_file(created.id) == SPEECH.read_bytes(), "the audio is there after the end too"
     # One upload serves several creates.
     options = {"audio_url": uploaded.audio_url, "custom_metadata": {"way": "again"}}
