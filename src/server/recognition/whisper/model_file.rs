@@ -28,6 +28,8 @@ pub enum ModelFileError {
     Io(#[from] io::Error),
     #[error("it is a folder, not a file")]
     Folder,
+    #[error("it is a pipe or a device, not a file")]
+    Special,
     #[error("it is empty")]
     Empty,
     #[error("it is no model of whisper.cpp: {0}")]
@@ -94,12 +96,13 @@ const NEEDED_WORDS: [&[u8]; 3] = [b" ", b" -", b" '"];
 /// # Errors
 /// See [`ModelFileError`]; each says in one sentence what is wrong, to be put behind the file's name.
 pub fn check(path: &Path) -> Result<WhisperModel, ModelFileError> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(ModelFileError::Folder);
+    // Before it is opened: opening a pipe waits until somebody writes into it.
+    let metadata = std::fs::metadata(path)?;
+    match (metadata.is_file(), metadata.is_dir()) {
+        (true, _) => read(BufReader::new(File::open(path)?), metadata.len()),
+        (false, true) => Err(ModelFileError::Folder),
+        (false, false) => Err(ModelFileError::Special),
     }
-    read(BufReader::new(file), metadata.len())
 }
 
 /// As [`check`], for any source of `bytes` bytes.
@@ -383,6 +386,13 @@ mod tests {
         }
         let incomplete = outcome(&file[..file.len() - tensor("tensor.49", 0, &[2], 8).len()]);
         assert_eq!(incomplete.unwrap_err(), "it is incomplete: it has 49 of 50 tensors; fetch it again");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let refused = |path: &str| check(Path::new(path)).unwrap_err().to_string();
+        assert_eq!(refused("/dev/null"), "it is a pipe or a device, not a file");
+        assert_eq!(refused("/"), "it is a folder, not a file");
     }
 
     #[test]
