@@ -1,7 +1,7 @@
 //! Estimates when a backlog is finished: a pure calculation over batches of files, the throughput of their services,
 //! windows and budgets. The model is a continuous flow: the open batches of a service share it evenly. Of a budget only
-//! whole files are used: those of the batch whose files are shortest on average. More files of the same length never
-//! finish sooner, except by some hours of the last day if services of different speeds use up one budget.
+//! whole files are used: those that are left, the longest first. More files never finish sooner, except by some hours of
+//! the last day if services of different speeds use up one budget.
 
 use super::budget::{BudgetLimit, Period};
 use super::names::{ServiceName, SourceName, Timestamp};
@@ -122,7 +122,9 @@ enum Step {
 /// The state of the simulation.
 struct Simulation {
     now: Timestamp,
-    /// Seconds that are left of each batch, if its service did nothing else.
+    /// Seconds of each batch when it was whole, if its service did nothing else.
+    seconds: Vec<f64>,
+    /// What is left of them.
     left: Vec<f64>,
     /// The cost of a second of each batch.
     costs: Vec<f64>,
@@ -142,8 +144,9 @@ impl Simulation {
         let costs = batches.iter().zip(&left).map(|(batch, left)| batch.billed as f64 / left.max(1e-3)).collect();
         let used: Vec<f64> = world.used.iter().map(|used| *used as f64).collect();
         let limits = (world.limits)(now);
-        let usable = limits.iter().zip(&used).map(|(limit, used)| usable(limit, *used, batches)).collect();
-        Self { now, left, costs, used, limits, usable, constrained_millis: BTreeMap::new() }
+        let usable = limits.iter().zip(&used).map(|(limit, used)| usable(limit, *used, batches, &|_| 1.0)).collect();
+        let seconds = left.clone();
+        Self { now, seconds, left, costs, used, limits, usable, constrained_millis: BTreeMap::new() }
     }
 
     /// The last file has been submitted: the estimate ends when the longest file would be transcribed.
@@ -254,11 +257,12 @@ impl Simulation {
             return;
         }
         let limits = (world.limits)(now);
+        let left = |n: usize| self.left[n] / self.seconds[n].max(1e-3);
         for (n, limit) in limits.iter().enumerate() {
             let lasts = matches!(limit.period, Period::Run | Period::Total) || self.limits[n].span == limit.span;
             if !lasts {
                 self.used[n] = 0.0;
-                self.usable[n] = usable(limit, 0.0, batches);
+                self.usable[n] = usable(limit, 0.0, batches, &left);
             }
         }
         self.limits = limits;
@@ -266,22 +270,62 @@ impl Simulation {
 }
 
 /// Whether files of the batch use up this limit.
-pub fn counts_against(batch: &FileBatch, limit: &BudgetLimit) -> bool {
+fn counts_against(batch: &FileBatch, limit: &BudgetLimit) -> bool {
     limit.source.as_ref().is_none_or(|source| *source == batch.source)
 }
 
-/// Returns how much of a limit can be used if `used` is used already and only whole files follow: the shortest average
-/// file among the batches that count against it fills what is left.
-pub fn usable(limit: &BudgetLimit, used: f64, batches: &[FileBatch]) -> f64 {
-    let counting = batches.iter().filter(|batch| batch.files > 0 && counts_against(batch, limit));
-    let shortest = counting.map(|batch| batch.billed as f64 / batch.files as f64).fold(f64::INFINITY, f64::min);
+/// Returns how much of a limit can be used if `used` is used already and only whole files follow, of what is left of each
+/// batch that counts against it (`left`, from 0 to 1).
+fn usable(limit: &BudgetLimit, used: f64, batches: &[FileBatch], left: &dyn Fn(usize) -> f64) -> f64 {
     let allowed = limit.allowed as f64;
-    // A file over the limit is never sent: such an average says nothing about the files that are.
-    if shortest < 1.0 || shortest > allowed {
-        return allowed;
+    let files = billed_files(limit, batches, left);
+    used + fitting(allowed, (allowed - used).max(0.0), &files)
+        .iter()
+        .zip(&files)
+        .map(|(fit, (cost, _))| fit * cost)
+        .sum::<f64>()
+}
+
+/// Returns into how many periods a limit divides the files that count against it; `None` if nothing fits into one.
+pub fn periods(limit: &BudgetLimit, batches: &[FileBatch]) -> Option<u64> {
+    let allowed = limit.allowed as f64;
+    let mut files = billed_files(limit, batches, &|_| 1.0);
+    let mut periods = 0.0;
+    while files.iter().any(|(_, files)| *files > 1e-6) {
+        let fits = fitting(allowed, allowed, &files);
+        let rounds = files.iter().zip(&fits).filter(|(_, fit)| **fit > 0.0).map(|((_, files), fit)| files / fit);
+        // Periods that are alike count together.
+        let alike = rounds.fold(f64::INFINITY, f64::min).max(1.0).floor();
+        if !alike.is_finite() {
+            return None;
+        }
+        files.iter_mut().zip(fits).for_each(|((_, files), fit)| *files -= fit * alike);
+        periods += alike;
     }
-    // Averages are not exact: a file that exceeds the limit by a millisecond fits.
-    used + ((allowed - used + 1.0).max(0.0) / shortest).floor() * shortest
+    Some(periods as u64)
+}
+
+/// Returns the mean cost of a file and the number of files left of each batch that costs something, by falling cost.
+fn billed_files(limit: &BudgetLimit, batches: &[FileBatch], left: &dyn Fn(usize) -> f64) -> Vec<(f64, f64)> {
+    let counts = |batch: &FileBatch| batch.files > 0 && batch.billed > 0 && counts_against(batch, limit);
+    let all = batches.iter().enumerate().filter(|(_, batch)| counts(batch));
+    let of = |(n, batch): (usize, &FileBatch)| (batch.billed as f64 / batch.files as f64, batch.files as f64 * left(n));
+    let mut files: Vec<(f64, f64)> = all.map(of).collect();
+    files.sort_by(|one, other| other.0.total_cmp(&one.0));
+    files
+}
+
+/// Returns how many files of each kind fit into `room`, those that cost most first.
+fn fitting(allowed: f64, mut room: f64, files: &[(f64, f64)]) -> Vec<f64> {
+    let fits = |(cost, files): &(f64, f64)| {
+        // Averages are not exact: a file that exceeds the limit by a millisecond fits. A file over the limit is never
+        // sent: such an average says nothing about the files that are.
+        let most = if *cost > allowed + 1.0 { room / cost } else { ((room + 1.0) / cost).floor() };
+        let taken = most.min((files - 1e-6).ceil()).max(0.0);
+        room = (room - taken * cost).max(0.0);
+        taken
+    };
+    files.iter().map(fits).collect()
 }
 
 #[cfg(test)]
@@ -372,10 +416,25 @@ mod tests {
         let world = EtaInputs { used: &[HOUR], ..world };
         let through = finish(Timestamp(0), &[pile("x", "a", 4, 5_400)], &world);
         assert_eq!(through.at.unwrap().0.div_euclid(DAY), 4);
-        // Recordings of 20 minutes fill what the long ones leave.
+        // Recordings of 20 minutes fill what the long ones leave: one a day.
         let mixed = [pile("x", "a", 2, 5_400), pile("x", "b", 3, 1_200)];
         let world = EtaInputs { used: &[0], ..world };
-        assert_eq!(finish(Timestamp(0), &mixed, &world).at.unwrap().0.div_euclid(DAY), 1);
+        assert_eq!(finish(Timestamp(0), &mixed, &world).at.unwrap().0.div_euclid(DAY), 2);
+        // One of a second fills them once.
+        let one_short = [pile("x", "a", 40, 5_400), pile("x", "a", 1, 1)];
+        assert_eq!(finish(Timestamp(0), &one_short, &world).at.unwrap().0.div_euclid(DAY), 39);
+    }
+
+    #[test]
+    fn a_budget_divides_files_into_periods() {
+        let limit = |allowed| BudgetLimit { source: None, period: Period::Run, span: Span::EVER, allowed };
+        let mixed = [pile("x", "a", 1_000_001, 5_400), pile("y", "a", 2, 1_800), pile("z", "a", 1, 0)];
+        assert_eq!(periods(&limit(2 * HOUR), &mixed), Some(1_000_001));
+        assert_eq!(periods(&limit(3 * HOUR), &mixed), Some(500_001));
+        assert_eq!(periods(&limit(0), &mixed), None);
+        assert_eq!(periods(&limit(HOUR), &[]), Some(0));
+        // Files that are too long on average: those that are not are half as many hours as the budget allows.
+        assert_eq!(periods(&limit(HOUR), &[pile("x", "a", 4, 7_200)]), Some(8));
     }
 
     #[test]

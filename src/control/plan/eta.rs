@@ -5,9 +5,7 @@ use crate::config::model::{Config, ServiceConfig, Source};
 use crate::control::transport::protocol::{QueueStatus, ServiceStatus};
 use crate::domain::budget::{BudgetLimit, Period};
 use crate::domain::cron_line::NEVER;
-use crate::domain::eta::{
-    Constraint, EtaInputs, FileBatch, Finish, SubmitOpening, Throughput, counts_against, finish, usable,
-};
+use crate::domain::eta::{Constraint, EtaInputs, FileBatch, Finish, SubmitOpening, Throughput, finish, periods};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::turnaround::UsualDuration;
 use crate::domain::window;
@@ -80,9 +78,7 @@ pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBa
 
 /// Returns how many runs the budget of a run divides these files into; `None` for other budgets.
 fn passes(limit: &BudgetLimit, batches: &[FileBatch]) -> Option<u64> {
-    let billed: u64 = batches.iter().filter(|batch| counts_against(batch, limit)).map(|batch| batch.billed).sum();
-    let each = usable(limit, 0.0, batches);
-    (limit.period == Period::Run && billed > 0 && each >= 1.0).then(|| (billed as f64 / each).ceil() as u64)
+    if limit.period == Period::Run { periods(limit, batches).filter(|passes| *passes > 0) } else { None }
 }
 
 /// Says which process goes on when a budget has its next period, if the end is later than that.
