@@ -5,14 +5,18 @@
 //! The diarization error rate (DER) is the share of the spoken time that is missed, invented or given to another speaker,
 //! with the best assignment of speakers. A quarter of a second around each border of the reference does not count. "One
 //! speaker" is the error of a result that says that only one person speaks, with the same speech found.
+//!
+//! The last columns are for recordings that are sent in parts: each recording is cut at each quarter, and the voices of both
+//! parts are compared where the reference has at least three seconds of a speaker in each.
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result, bail};
 use scribed::testing::media::decode::{Decoder, INACTIVITY};
 use scribed::testing::media::speech_segments::{CutRule, Segmenter};
 use scribed::testing::server::diarization::{SpeakerHints, find_speakers};
-use scribed::testing::voice::{Band, VoiceFrames};
+use scribed::testing::voice::{Band, FrameSums, SpeakerVoice, VoiceComparison, VoiceFrames, VoiceModel, people};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -36,7 +40,10 @@ struct Recording {
 #[tokio::main]
 async fn main() -> Result<()> {
     let files: Vec<PathBuf> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
-    println!("{:<44} {:>8}  {:>9}  {:>7}  {:>11}  {:>9}", "recording", "speakers", "told", "DER", "count known", "one");
+    println!(
+        "{:<44} {:>8}  {:>9}  {:>7}  {:>11}  {:>9}  {:<40}  time",
+        "recording", "speakers", "told", "DER", "count known", "one", "in two parts"
+    );
     if files.is_empty() {
         for mixture in MIXTURES {
             measure(&mixture.make()?);
@@ -61,10 +68,43 @@ fn measure(recording: &Recording) {
     let found = told.iter().flatten().max().map_or(0, |last| usize::from(*last) + 1);
     let [told, known, one] = [error(&told), error(&known), error(&one)];
     println!(
-        "{:<44} {count:>8}  {found:>9}  {told:>7}  {known:>11}  {one:>9}   {:.2} % of its length",
+        "{:<44} {count:>8}  {found:>9}  {told:>7}  {known:>11}  {one:>9}  {:<40}  {:.2} % of its length",
         recording.name,
+        across_parts(recording),
         100.0 * took
     );
+}
+
+/// Returns how many speakers of the second parts are told rightly to be one of the first part, or wrongly.
+fn across_parts(recording: &Recording) -> String {
+    let heard = VoiceFrames::of(&recording.samples, 0, Band::TELEPHONE);
+    let (mut right, mut wrong, mut unsure) = (0, 0, 0);
+    for quarter in 1..4 {
+        let cut = recording.samples.len() / HOP * quarter / 4;
+        let [first, second] = [0..cut, cut..usize::MAX].map(|range| part_voices(recording, &heard, &range));
+        let found = people(&VoiceComparison::default(), vec![first, second]);
+        for (speaker, person) in &found[1] {
+            match found[0].iter().find(|(_, known)| known.number == person.number) {
+                Some((known, _)) if known == speaker => right += 1,
+                // Somebody who is taken for somebody else, or for somebody new.
+                Some(_) => wrong += 1,
+                None if person.is_new => wrong += usize::from(found[0].contains_key(speaker)),
+                None => unsure += 1,
+            }
+        }
+    }
+    format!("{right} right, {wrong} wrong, {unsure} not certain")
+}
+
+/// Returns the voices of the speakers of the reference, numbered by their names.
+fn part_voices(recording: &Recording, heard: &VoiceFrames, range: &Range<usize>) -> Vec<SpeakerVoice> {
+    let of = |(number, spoken): (usize, &Vec<bool>)| {
+        let frames = heard.frames.iter().enumerate();
+        let said = frames.filter(|(at, _)| range.contains(at) && spoken.get(*at).copied().unwrap_or(false));
+        let model = VoiceModel::of(&FrameSums::of(said.map(|(_, (cepstrum, _))| cepstrum)))?;
+        Some(SpeakerVoice { speaker: number as u32, channel: 0, model })
+    };
+    recording.reference.values().enumerate().filter_map(of).collect()
 }
 
 fn stretches(samples: &[i16]) -> Vec<VoiceFrames> {

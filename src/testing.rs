@@ -443,6 +443,8 @@ pub mod web {
 pub mod voice {
     pub use crate::voice::cepstrum::Band;
     pub use crate::voice::gaussian::FrameSums;
+    pub use crate::voice::people::people;
+    pub use crate::voice::speaker_voices::SpeakerVoice;
     pub use crate::voice::voice_frames::VoiceFrames;
     pub use crate::voice::voice_match::{SURE, VoiceComparison};
     pub use crate::voice::voice_model::VoiceModel;

@@ -82,6 +82,11 @@ impl SpeakerNames {
         self.0.iter().map(|(speaker, name)| (*speaker, name))
     }
 
+    /// Returns the name of a speaker; `None` if it is not known.
+    pub fn get(&self, speaker: u32) -> Option<&SpeakerName> {
+        self.0.get(&speaker)
+    }
+
     /// Returns what a speaker is called: the name, or `Speaker 1` for the speaker 0.
     pub fn name_of(&self, speaker: u32) -> String {
         let numbered = || format!("{NUMBERED}{}", u64::from(speaker) + 1);

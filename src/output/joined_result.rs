@@ -5,13 +5,15 @@
 //! follow each other, texts become paragraphs, and what failed in one part has failed. The service's subtitles are left
 //! out, since those of neighbouring parts share cues: scribed lays out its own.
 
-use crate::domain::joined_transcript::{JoinedTranscript, join_transcripts};
+use crate::domain::joined_transcript::{
+    JoinedTranscript, KnownSpeakers, PartTranscript, VoicePerson, join_transcripts,
+};
 use crate::domain::names::TranscriptionId;
 use crate::domain::sent_audio::ExtractedPart;
 use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::split::PartRange;
 use crate::domain::token::{RESERVED_KEY, Token};
-use crate::domain::transcript::Transcript;
+use crate::domain::transcript::{Transcript, Utterance};
 use crate::output::time_offset::{sent_part, shift_by, shift_to_recording};
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::EnvelopeError;
@@ -23,6 +25,7 @@ use crate::wire::tolerant::readable;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The service's answer for a part.
 pub struct PartResult {
@@ -36,6 +39,8 @@ pub struct PartResult {
 struct Answer {
     number: usize,
     range: PartRange,
+    /// The track that was sent, among all tracks of the file.
+    track: Option<u32>,
     /// Where the sound track begins in the recording, in milliseconds.
     track_start_ms: u64,
     transcript: Transcript,
@@ -45,20 +50,61 @@ struct Answer {
     record: Map<String, Value>,
 }
 
-/// Joins the answers of all parts, in the order of the recording, under an id of its own.
-///
-/// # Errors
-/// An answer is not a JSON object.
-pub fn join_results(parts: Vec<PartResult>, id: &TranscriptionId) -> serde_json::Result<Vec<u8>> {
-    let answers = parts.into_iter().enumerate().map(|(at, part)| Answer::read(at + 1, part));
-    let mut answers = answers.collect::<serde_json::Result<Vec<Answer>>>()?;
-    let start_s = answers.first().map_or(0, |answer| answer.track_start_ms) as f64 / 1e3;
-    let transcripts = answers.iter_mut().map(|answer| (answer.range, std::mem::take(&mut answer.transcript)));
-    let transcripts = transcripts.collect();
-    let names: Vec<SpeakerNames> = answers.iter().map(|answer| answer.names.clone()).collect();
-    let joined = join_transcripts(transcripts, &names, start_s);
-    let record = record(&answers, &joined, id, start_s);
-    serde_json::to_vec(&record)
+/// The answers for all parts, in the order of the recording.
+pub struct PartAnswers(Vec<Answer>);
+
+/// The answers as one.
+pub struct JoinedResult {
+    pub raw: Vec<u8>,
+    /// Whether every speaker is known to be one of the parts before, or to be somebody new.
+    pub are_speakers_known: bool,
+}
+
+/// Where in a sound track its speakers speak.
+pub struct SpokenParts {
+    /// The number of the track among all tracks of the file, from 0; `None` if that is not known.
+    pub track: Option<u32>,
+    /// The utterances of each part that have a speaker, without their texts. Times count from the first sound of the track.
+    pub parts: Vec<(PartRange, Transcript)>,
+}
+
+/// The people whose voices the parts have, or why the voices were not compared.
+pub type HeardPeople = Result<Vec<BTreeMap<u32, VoicePerson>>, String>;
+
+impl PartAnswers {
+    /// Reads the answers of all parts.
+    ///
+    /// # Errors
+    /// An answer is not a JSON object.
+    pub fn read(parts: Vec<PartResult>) -> serde_json::Result<Self> {
+        let answers = parts.into_iter().enumerate().map(|(at, part)| Answer::read(at + 1, part));
+        answers.collect::<serde_json::Result<Vec<Answer>>>().map(Self)
+    }
+
+    pub fn spoken(&self) -> SpokenParts {
+        let track = self.0.iter().find_map(|answer| answer.track);
+        SpokenParts { track, parts: self.0.iter().map(|answer| (answer.range, answer.spoken())).collect() }
+    }
+
+    /// Joins the answers under an id of their own.
+    ///
+    /// # Errors
+    /// As writing JSON, which does not happen.
+    pub fn join(mut self, id: &TranscriptionId, people: &HeardPeople) -> serde_json::Result<JoinedResult> {
+        let start_s = self.0.first().map_or(0, |answer| answer.track_start_ms) as f64 / 1e3;
+        let transcripts = self.0.iter_mut().enumerate().map(|(at, answer)| PartTranscript {
+            range: answer.range,
+            transcript: std::mem::take(&mut answer.transcript),
+            known: KnownSpeakers {
+                names: answer.names.clone(),
+                voices: people.as_ref().ok().and_then(|parts| parts.get(at).cloned()).unwrap_or_default(),
+            },
+        });
+        let joined = join_transcripts(transcripts.collect(), start_s);
+        let not_heard = people.as_ref().err().map(String::as_str);
+        let record = record(&self.0, &joined, not_heard, id, start_s);
+        Ok(JoinedResult { raw: serde_json::to_vec(&record)?, are_speakers_known: joined.unmatched.is_empty() })
+    }
 }
 
 impl Answer {
@@ -78,7 +124,25 @@ impl Answer {
         let record = serde_json::from_str(&readable(&String::from_utf8_lossy(&raw))).unwrap_or_default();
         let (transcript, names) = (transcription.transcript().clone(), transcription.speaker_names().clone());
         let track_start_ms = start_ms.saturating_sub(range.from_ms);
-        Ok(Self { number, range, track_start_ms, transcript, names, unread, record })
+        let track = sent.map(|sent| sent.track);
+        Ok(Self { number, range, track, track_start_ms, transcript, names, unread, record })
+    }
+
+    /// Returns the utterances that have a speaker, without their texts, with times that count from the track's first sound.
+    fn spoken(&self) -> Transcript {
+        let start_s = self.track_start_ms as f64 / 1e3;
+        let spoken = self.transcript.utterances.iter().filter(|utterance| utterance.speaker.is_some());
+        let in_track = |utterance: &Utterance| Utterance {
+            text: String::new(),
+            start: utterance.start - start_s,
+            end: utterance.end - start_s,
+            confidence: utterance.confidence,
+            channel: utterance.channel,
+            speaker: utterance.speaker,
+            language: String::new(),
+            words: Vec::new(),
+        };
+        Transcript { languages: Vec::new(), utterances: spoken.map(in_track).collect() }
     }
 
     fn result(&self) -> Option<&Map<String, Value>> {
@@ -90,7 +154,13 @@ impl Answer {
     }
 }
 
-fn record(answers: &[Answer], joined: &JoinedTranscript, id: &TranscriptionId, start_s: f64) -> Value {
+fn record(
+    answers: &[Answer],
+    joined: &JoinedTranscript,
+    not_heard: Option<&str>,
+    id: &TranscriptionId,
+    start_s: f64,
+) -> Value {
     let has_failed = |answer: &&Answer| answer.record.get("status").and_then(Value::as_str) == Some("error");
     let base = answers.iter().find(has_failed).or(answers.last());
     let mut record = base.map(|answer| answer.record.clone()).unwrap_or_default();
@@ -108,7 +178,7 @@ fn record(answers: &[Answer], joined: &JoinedTranscript, id: &TranscriptionId, s
     }
     record.insert("id".to_owned(), json!(id));
     record.insert("parts".to_owned(), answers.iter().map(|answer| part_of(answer, start_s)).collect());
-    record.insert("result".to_owned(), result(answers, joined, seconds));
+    record.insert("result".to_owned(), result(answers, joined, not_heard, seconds));
     Value::Object(record)
 }
 
@@ -127,7 +197,7 @@ fn whole_metadata(metadata: Option<&Value>) -> Value {
     metadata
 }
 
-fn result(answers: &[Answer], joined: &JoinedTranscript, seconds: f64) -> Value {
+fn result(answers: &[Answer], joined: &JoinedTranscript, not_heard: Option<&str>, seconds: f64) -> Value {
     let transcript = &joined.transcript;
     let mut transcription = json!(TranscriptionOut::of(transcript));
     let of_transcription = |answer: &Answer| answer.result()?.get("transcription")?.get("sentences")?.get(0).cloned();
@@ -153,7 +223,7 @@ fn result(answers: &[Answer], joined: &JoinedTranscript, seconds: f64) -> Value 
     if let Some(known) = known_speakers(answers, joined) {
         result.insert(KNOWN_SPEAKERS.to_owned(), known);
     }
-    if let Some(diarization) = diarization(answers, joined) {
+    if let Some(diarization) = diarization(answers, joined, not_heard) {
         result.insert("diarization".to_owned(), diarization);
     }
     if let Some(unread) = unread(answers) {
@@ -390,8 +460,8 @@ fn add_answer(known: &mut Value, item: &Value, number: usize) {
 }
 
 /// Returns the envelope of the speakers: those that cannot be told to be the same in two parts have different numbers,
-/// and the envelope says so.
-fn diarization(answers: &[Answer], joined: &JoinedTranscript) -> Option<Value> {
+/// and the envelope says so. `not_heard` is why their voices were not compared.
+fn diarization(answers: &[Answer], joined: &JoinedTranscript, not_heard: Option<&str>) -> Option<Value> {
     let of_result = |answer: &Answer| answer.result()?.get("diarization").filter(|value| !value.is_null()).cloned();
     let envelope = joined_envelope(answers, "diarization", &of_result);
     let utterances = &joined.transcript.utterances;
@@ -408,9 +478,10 @@ fn diarization(answers: &[Answer], joined: &JoinedTranscript) -> Option<Value> {
         let parts: Vec<String> = joined.unmatched.iter().map(usize::to_string).collect();
         let message = format!(
             "the recording was sent in {} parts, and not every speaker of part {} is known to be one of those before: \
-             such a speaker has a number of its own, so one person may have several numbers",
+             such a speaker has a number of its own, so one person may have several numbers{}",
             answers.len(),
-            parts.join(", ")
+            parts.join(", "),
+            not_heard.map(|why| format!(". Their voices were not compared: {why}")).unwrap_or_default()
         );
         let envelope = envelope.get_or_insert_default();
         envelope.insert("success".to_owned(), json!(false));

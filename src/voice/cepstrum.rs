@@ -12,7 +12,7 @@ pub const COEFFICIENTS: usize = 19;
 pub const HOP: usize = 160;
 
 /// Samples of a frame: 25 ms.
-const WINDOW: usize = 400;
+pub const WINDOW: usize = 400;
 const SPECTRUM: usize = 512;
 const MOST_FILTERS: usize = 26;
 const RATE: f32 = 16_000.0;

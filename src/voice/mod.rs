@@ -9,6 +9,7 @@
 mod background;
 pub(crate) mod cepstrum;
 pub(crate) mod gaussian;
+pub(crate) mod people;
 pub(crate) mod speaker_voices;
 pub(crate) mod voice_frames;
 pub(crate) mod voice_match;

@@ -62,10 +62,14 @@ impl VoiceComparison {
 
     /// Matches each voice found with the known voice that is its person's, if that is certain. No two are the same.
     pub fn match_voices(&self, found: Vec<VoiceModel>, known: Vec<VoiceModel>) -> Vec<Option<VoiceMatch>> {
+        one_to_one(&self.confidences(found, known))
+    }
+
+    /// Returns for each voice found the confidence that it is each of the known ones.
+    pub fn confidences(&self, found: Vec<VoiceModel>, known: Vec<VoiceModel>) -> Vec<Vec<f64>> {
         let placed = |voices: Vec<VoiceModel>| voices.into_iter().map(|one| self.place(one)).collect::<Vec<_>>();
         let (found, known) = (placed(found), placed(known));
-        let confidences = found.iter().map(|one| known.iter().map(|other| one.confidence(other)).collect());
-        one_to_one(&confidences.collect::<Vec<_>>())
+        found.iter().map(|one| known.iter().map(|other| one.confidence(other)).collect()).collect()
     }
 }
 
@@ -83,7 +87,7 @@ impl PlacedVoice {
 }
 
 /// Gives each row the column of its confidence, the most certain first; nothing below [`SURE`], and no column twice.
-fn one_to_one(confidences: &[Vec<f64>]) -> Vec<Option<VoiceMatch>> {
+pub(super) fn one_to_one(confidences: &[Vec<f64>]) -> Vec<Option<VoiceMatch>> {
     let rows = confidences.iter().enumerate();
     let mut all: Vec<(usize, VoiceMatch)> = rows
         .flat_map(|(row, columns)| {
@@ -106,13 +110,13 @@ fn one_to_one(confidences: &[Vec<f64>]) -> Vec<Option<VoiceMatch>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::voice_model::tests::voice;
     use super::*;
     use proptest::prelude::*;
 
     /// A comparison with voices of the seeded generator.
-    fn comparison() -> VoiceComparison {
+    pub fn comparison() -> VoiceComparison {
         let kinds = (0..24_u8).map(|n| voice(100 + u64::from(n), 800, f32::from(n) * 0.05 - 0.6));
         VoiceComparison::with_background(kinds.collect())
     }

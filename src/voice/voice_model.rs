@@ -51,6 +51,15 @@ impl VoiceModel {
         (self.frames, &self.covariance)
     }
 
+    /// Returns the voice of somebody of whom there are two models of one recording.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let frames = self.frames + other.frames;
+        let pooled = |(one, two): (&f64, &f64)| (self.frames * one + other.frames * two) / frames;
+        let covariance: Vec<f64> = self.covariance.iter().zip(other.covariance.iter()).map(pooled).collect();
+        Self::from_covariance(frames, &covariance).unwrap_or_else(|| self.clone())
+    }
+
     /// Returns how alike the voices are, at most 0: the logarithm of the likelihood of one Gaussian against two, for
     /// each frame. It depends on what is said and on the noise, too: [`super::voice_match`] sets it against others.
     pub(super) fn likeness(&self, other: &Self) -> f64 {
@@ -85,6 +94,15 @@ pub(crate) mod tests {
         let shifted: Vec<_> = frames(2, 400, 0.0).into_iter().map(|frame| frame.map(|value| value + 3.0)).collect();
         let shifted = VoiceModel::of(&FrameSums::of(&shifted)).unwrap();
         assert!((one.likeness(&shifted) - one.likeness(&same)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn two_models_of_one_person_are_one_of_all_that_was_said() {
+        let (one, other) = (voice(1, 800, 0.0), voice(2, 400, 0.0));
+        let both = one.join(&other);
+        assert_eq!(both.seconds(), 12.0);
+        let near = |(joined, (one, other)): (&f64, (&f64, &f64))| (joined - (2.0 * one + other) / 3.0).abs() < 1e-3;
+        assert!(both.covariance.iter().zip(one.covariance.iter().zip(other.covariance.iter())).all(near));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::join_parts::join_kept;
+use crate::pipeline::stages::join_parts::{JoinContext, join_kept};
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::rerender::path_of;
@@ -191,7 +191,7 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
     };
     match write::restore::restore(&context, mount, job, missing).await {
         Err(NotRestored::NoResult) => {
-            download_again(handler, job, purchase_key, transcription).await?;
+            download_again(handler, mount, job, (purchase_key, transcription)).await?;
             write::restore::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
         }
         restored => restored.map_err(|error| error.to_string()),
@@ -205,19 +205,20 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
 /// A message with the reason.
 async fn download_again(
     handler: &CommandHandler,
+    mount: &Mount,
     job: &Job,
-    purchase_key: &PurchaseKey,
-    transcription: &TranscriptionId,
+    (purchase_key, transcription): (&PurchaseKey, &TranscriptionId),
 ) -> Result<(), String> {
     let service = &purchase_key.service;
     let Some(split) = job.split.as_deref().filter(|_| transcription.is_joined()) else {
         return download(handler, job, service, transcription).await;
     };
     // Each turn downloads one part, or ends.
+    let results = Arc::new((handler.results)(service));
+    let (clock, params) = (&*handler.clock, &handler.writing.params);
+    let context = JoinContext { clock, results: &results, params, mount: Some(mount) };
     for _ in 0..=split.count() {
-        let (results, split, joined) = ((handler.results)(service), split.clone(), transcription.clone());
-        let (id, now) = (job.id, handler.clock.now());
-        let lost = blocking(move || join_kept(&results, &split, &joined, id, now)).await;
+        let lost = join_kept(&context, job, split, purchase_key, transcription).await;
         let Some(lost) = lost.map_err(|fault| fault.words)? else { return Ok(()) };
         let part = job.split.iter().flat_map(|split| split.bought()).find(|(range, _)| *range == lost);
         let Some((_, part)) = part else { break };

@@ -39,9 +39,13 @@ fn speech(text: &str, start: f64, speaker: Option<u32>) -> Value {
     })
 }
 
-fn joined(parts: Vec<PartResult>) -> Value {
+fn joined_with(parts: Vec<PartResult>, people: &HeardPeople) -> Value {
     let id = TranscriptionId::joined(&Hash::of(b"parts"));
-    serde_json::from_slice(&join_results(parts, &id).unwrap()).unwrap()
+    serde_json::from_slice(&PartAnswers::read(parts).unwrap().join(&id, people).unwrap().raw).unwrap()
+}
+
+fn joined(parts: Vec<PartResult>) -> Value {
+    joined_with(parts, &Ok(Vec::new()))
 }
 
 fn two(one: Value, other: Value) -> Value {
@@ -129,17 +133,42 @@ fn translations_are_joined_for_each_language() {
     assert_eq!((&results[0]["error"], &results[1]["error"]["message"]), (&Value::Null, &json!("part 2: no model")));
 }
 
+/// One speaker in each part, who speaks outside the shared sound.
+fn one_speaker_each() -> Vec<PartResult> {
+    let said = |text, start| json!({ "transcription": speech(text, start, Some(0)) });
+    vec![answer(RANGES[0], 500, said("a", 1.0)), answer(RANGES[1], 60_500, said("b", 20.0))]
+}
+
+fn speakers(record: &Value) -> [Value; 2] {
+    [0, 1].map(|n| record["result"]["transcription"]["utterances"][n]["speaker"].clone())
+}
+
 #[test]
 fn speakers_that_cannot_be_matched_are_told() {
-    let record = two(
-        json!({ "transcription": speech("a", 1.0, Some(0)) }),
-        json!({ "transcription": speech("b", 20.0, Some(0)) }),
-    );
-    let speakers = [0, 1].map(|n| record["result"]["transcription"]["utterances"][n]["speaker"].clone());
-    assert_eq!(speakers, [json!(0), json!(1)]);
+    let record = joined_with(one_speaker_each(), &Err("the recording is away".to_owned()));
+    assert_eq!(speakers(&record), [json!(0), json!(1)]);
     let envelope = &record["result"]["diarization"];
     assert_eq!(envelope["success"], false);
-    assert!(envelope["error"]["message"].as_str().unwrap().contains("not every speaker of part 2"), "{envelope}");
+    let message = envelope["error"]["message"].as_str().unwrap();
+    assert!(message.contains("not every speaker of part 2"), "{message}");
+    assert!(message.ends_with(". Their voices were not compared: the recording is away"), "{message}");
+}
+
+#[test]
+fn speakers_with_the_same_voice_are_one() {
+    let person = |number, is_new| BTreeMap::from([(0, VoicePerson { number, is_new })]);
+    let record = joined_with(one_speaker_each(), &Ok(vec![person(0, true), person(0, false)]));
+    assert_eq!((speakers(&record), record["result"].get("diarization")), ([json!(0), json!(0)], None));
+    let record = joined_with(one_speaker_each(), &Ok(vec![person(0, true), person(1, true)]));
+    assert_eq!((speakers(&record), record["result"].get("diarization")), ([json!(0), json!(1)], None));
+}
+
+/// The voices are looked for where they are in the sound track, which begins half a second later than the recording.
+#[test]
+fn spoken_parts_count_from_the_start_of_the_track() {
+    let SpokenParts { track, parts } = PartAnswers::read(one_speaker_each()).unwrap().spoken();
+    let times: Vec<(PartRange, f64)> = parts.iter().map(|(range, one)| (*range, one.utterances[0].start)).collect();
+    assert_eq!((track, times), (Some(0), vec![(RANGES[0], 1.0), (RANGES[1], 80.0)]));
 }
 
 #[test]
@@ -152,7 +181,7 @@ fn what_cannot_be_read_in_a_part_is_told_and_the_rest_is_joined() {
     let message = record["result"]["recognition"]["error"]["message"].as_str().unwrap();
     assert!(message.contains("part 1: ") && message.contains("languages"), "{message}");
     let parts = vec![PartResult { raw: b"no json".to_vec(), range: RANGES[0], cut: None }];
-    assert!(join_results(parts, &TranscriptionId::joined(&Hash::of(b""))).is_err());
+    assert!(PartAnswers::read(parts).is_err());
 }
 
 /// Some services send `NaN`, which JSON does not have: the rest of the answer is not lost to it.

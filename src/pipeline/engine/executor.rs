@@ -13,7 +13,7 @@ use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::outputs_as_written::are_outputs_as_written;
 use crate::pipeline::stages::poison_guard::ContentWork;
 use crate::pipeline::stages::submit::{Submission, SubmitContext};
-use crate::pipeline::stages::{probe, settle, share_result, submit, upload, wait, write};
+use crate::pipeline::stages::{join_parts, probe, settle, share_result, submit, upload, wait, write};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
@@ -167,6 +167,9 @@ impl Engine {
         {
             return Ok(StageOutcome::Step(JobEvent::Fetched { audio: AudioAmount::default() }));
         }
+        if transcription.is_joined() {
+            return Ok(self.join(parts, job, purchase_key, transcription).await?);
+        }
         let polled = {
             let _permit = self.reads.acquire().await.ok(); // never closed
             wait::run(&self.wait_context(parts), job, transcription).await
@@ -180,6 +183,24 @@ impl Engine {
                 Ok(self.observe_poll(polled?))
             }
         }
+    }
+
+    /// Joins the results of a recording's parts, unless that is done. This does not need the source's folder either.
+    async fn join(
+        &self,
+        parts: &EngineParts,
+        job: &Job,
+        purchase_key: &PurchaseKey,
+        joined: &TranscriptionId,
+    ) -> Result<StageOutcome, Fault> {
+        let EngineParts { clock, results, params, .. } = parts;
+        if let Some(fetched) = wait::kept(results, joined).await {
+            return Ok(fetched);
+        }
+        let mount = parts.mounts.get(&job.key.source).map(|mount| &**mount);
+        let context = join_parts::JoinContext { clock: &**clock, results, params, mount };
+        let joining = join_parts::run(&context, job, purchase_key, joined);
+        self.guard_content_work(parts, (job, ContentWork::Render), joining).await
     }
 
     async fn write(

@@ -27,8 +27,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::run_in_folder`], for work that could end the process. Only a step shows that the work was done: a
-    /// stage that waits, fails or is dropped may not have reached it.
+    /// As [`Engine::run_in_folder`], for work that could end the process.
     pub(super) async fn run_content_work<E: From<Fault>>(
         &self,
         parts: &EngineParts,
@@ -36,14 +35,22 @@ impl Engine {
         (job, work): (&Job, ContentWork),
         stage_run: impl Future<Output = Result<StageOutcome, E>>,
     ) -> Result<StageOutcome, E> {
-        let working = async {
-            let under_way = parts.in_progress.begin(job.id, work, &*parts.clock).await?;
-            let outcome = stage_run.await;
-            if let Ok(StageOutcome::Step(_) | StageOutcome::StepThen(..)) = outcome {
-                under_way.ended();
-            }
-            outcome
-        };
-        self.run_in_folder(mount, working).await
+        self.run_in_folder(mount, self.guard_content_work(parts, (job, work), stage_run)).await
+    }
+
+    /// Records that work is under way that could end the process. Only a step shows that the work was done: a stage that
+    /// waits, fails or is dropped may not have reached it.
+    pub(super) async fn guard_content_work<E: From<Fault>>(
+        &self,
+        parts: &EngineParts,
+        (job, work): (&Job, ContentWork),
+        stage_run: impl Future<Output = Result<StageOutcome, E>>,
+    ) -> Result<StageOutcome, E> {
+        let under_way = parts.in_progress.begin(job.id, work, &*parts.clock).await?;
+        let outcome = stage_run.await;
+        if let Ok(StageOutcome::Step(_) | StageOutcome::StepThen(..)) = outcome {
+            under_way.ended();
+        }
+        outcome
     }
 }

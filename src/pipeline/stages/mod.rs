@@ -3,11 +3,13 @@
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;
+mod hear_recording;
 pub(crate) mod join_parts;
 mod known_purchase;
 pub(crate) mod outcome;
 pub(crate) mod output_folders;
 pub(crate) mod outputs_as_written;
+mod part_voices;
 pub(crate) mod poison_guard;
 pub(crate) mod probe;
 pub(crate) mod remote_audio;

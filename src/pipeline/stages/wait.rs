@@ -12,7 +12,6 @@ use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::domain::time_span::time_span;
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::pipeline::log_limit::LogLimit;
-use crate::pipeline::stages::join_parts::join_parts;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::ResultHead;
@@ -74,14 +73,11 @@ impl From<StageOutcome> for PollResult {
     }
 }
 
-/// Polls a transcription, unless its result is kept here already.
+/// Polls a transcription, unless its result is kept here already. The result of parts is joined elsewhere (`join_parts`).
 pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
     let WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, .. } = context;
-    if let Some(audio) = kept(results, transcription).await {
-        return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
-    }
-    if transcription.is_joined() {
-        return join_parts(results, job, transcription, clock.now()).await.map(PollResult::from);
+    if let Some(fetched) = kept(results, transcription).await {
+        return Ok(fetched.into());
     }
     if transcription.is_accepted() {
         if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {
@@ -141,14 +137,15 @@ pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
     ))
 }
 
-async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmount> {
+/// Returns the outcome for a result that is kept already; `None` if it is not.
+pub async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<StageOutcome> {
     if !results.has(id) {
         return None; // the usual case
     }
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
     let record = Record::<ResultHead, IgnoredAny>::of_kept(&raw).ok()?;
-    Some(record.result?.audio())
+    Some(StageOutcome::Step(JobEvent::Fetched { audio: record.result?.audio() }))
 }
 
 /// Returns the outcome for a transcription that has not ended: when it is polled again, and what is odd about it.

@@ -1,35 +1,17 @@
 //! Known speakers: voices that are enrolled with the real program, and the names that results of recorded speech get.
 
 use crate::support::bed::{Bed, Ran, ffmpeg};
-use crate::support::librivox::readings;
 use crate::support::test_service::{TestService, options};
+use crate::support::two_voices::{HIGHER, READER, speech};
 use reqwest::StatusCode;
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::testing::server::service::ServiceOptions;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
 const SERVE: &str = "[serve]\nkeys = [\"file:key\"]\nvoices = \"voices\"\n";
-
-/// The reader, and the same speech as a higher voice would say it.
-const READER: &str = "anull";
-const HIGHER: &str = "asetrate=22000,aresample=16000,atempo=0.727";
-
-/// Some of the readings in a row, changed by filters of ffmpeg.
-fn speech(numbers: &[usize], filters: &str, to: &Path) -> PathBuf {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-nostdin", "-v", "error", "-y"]);
-    for number in numbers {
-        command.arg("-i").arg(&readings()[*number].path);
-    }
-    let inputs: String = (0..numbers.len()).map(|number| format!("[{number}:a]")).collect();
-    let graph = format!("{inputs}concat=n={}:v=0:a=1,{filters}", numbers.len());
-    assert!(command.args(["-filter_complex", &graph]).arg(to).status().expect("install `ffmpeg`").success());
-    to.to_owned()
-}
 
 fn voices(bed: &Bed, arguments: &[&str]) -> Ran {
     bed.run([&["serve", "voices"], arguments].concat())

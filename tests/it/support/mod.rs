@@ -20,4 +20,5 @@ pub mod scripted;
 pub mod store_rules;
 pub mod stub;
 pub mod test_service;
+pub mod two_voices;
 pub mod whisper_model;

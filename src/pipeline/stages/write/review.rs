@@ -12,8 +12,7 @@ use crate::media::mixed_sound::SoundPart;
 use crate::media::speech::{FoundSpeech, find_speech};
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::output::time_offset::{sent_part, shift_to_recording};
-use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::upload::stream::open_unchanged;
+use crate::pipeline::stages::hear_recording::{hear, sent_channels};
 use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::render::request_of;
 use crate::review::{ReviewInput, ReviewRules, TimeSpan, review};
@@ -23,13 +22,9 @@ use crate::wire::record::Record;
 use crate::wire::transcript_reader::ReadTranscript;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// Checks the kept result of a job as the settings of its source say; `None` if it cannot be read, or if no check is
 /// switched on.
@@ -126,17 +121,8 @@ impl KeptResult {
 
     fn sent(&self) -> Option<SentSound> {
         let part = sent_part(&Record::<IgnoredAny, _>::of_kept(&self.open()?).ok()?, self.own_part());
-        let channels = match &self.own {
-            Some(SentAudio::Audio(track)) => track.only.clone(),
-            Some(SentAudio::Original { .. }) => Vec::new(),
-            None => self.ordered_channels().unwrap_or_default(),
-        };
+        let channels = sent_channels(self.own.as_ref(), &self.params, &self.purchase_key);
         Some(SentSound { part, channels })
-    }
-
-    fn ordered_channels(&self) -> Option<Vec<u32>> {
-        let (_, selection) = self.params.order(&self.purchase_key.params).ok()?;
-        Some(selection?.channels()?.numbers().to_vec())
     }
 
     fn transcript(&self) -> Option<CheckedTranscript> {
@@ -168,49 +154,8 @@ fn later(found: &FoundSpeech, begin: f64) -> Vec<TimeSpan> {
     found.spans.iter().map(|span| TimeSpan::new(span.start + begin, span.end + begin)).collect()
 }
 
-/// The files that are decoded at once: half of the processors, since recordings that wait for their upload are worth
-/// more.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Semaphore::new((cores / 2).max(1))
-});
-
-/// Returns how long a job waits for its turn and its decoder together: ten minutes and a twentieth of the recording.
-/// A slow computer decodes sound fifty times faster than it lasts.
-fn time_limit(length: f64) -> Duration {
-    let share = Duration::try_from_secs_f64(length / 20.0).unwrap_or_default();
-    Duration::from_secs(600).saturating_add(share)
-}
-
 /// Searches the audio that was sent for speech; says why where that is not possible.
 async fn listen(clock: &dyn Clock, mount: &Mount, job: &Job, part: SoundPart) -> Result<FoundSpeech, String> {
-    let MediaFile::File { path, disk } = MediaFile::of(mount, job) else {
-        return Err("the recording is not on this machine".to_owned());
-    };
-    let (seen, limit) = (job.seen, time_limit(part.seconds));
-    let work = async {
-        let _turn = TURNS.acquire().await.map_err(|closed| closed.to_string())?;
-        mount.check_now().await.map_err(|away| away.to_string())?;
-        let opened = blocking(move || open_unchanged(&path, disk, seen).and_then(check_is_media)).await;
-        let file = opened.map_err(|error| format!("the recording cannot be read: {error}"))?;
-        find_speech(file, &part).await.map_err(|error| error.to_string())
-    };
-    tokio::select! {
-        biased;
-        found = work => found,
-        () = clock.sleep(limit) => Err("it took too long".to_owned()),
-    }
-}
-
-/// Refuses a file of text: no program need be started to see that it is no recording.
-fn check_is_media(file: File) -> io::Result<File> {
-    let mut head = [0; 1024];
-    let read = file.read_at(&mut head, 0)?;
-    let head = &head[..read];
-    // A character may be cut at the end.
-    let is_text = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
-    match is_text && !head.contains(&0) {
-        true => Err(io::Error::other("it is no recording")),
-        false => Ok(file),
-    }
+    let seconds = part.seconds;
+    hear(clock, mount, job, seconds, move |file| async move { find_speech(file, &part).await }).await
 }
