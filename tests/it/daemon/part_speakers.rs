@@ -20,7 +20,7 @@ fn talk(bed: &Bed, name: &str) {
         ("four", READER, &[1, 2, 4]),
     ];
     let pieces = pieces.map(|(name, voice, numbers)| {
-        let path = speech(numbers, voice, &bed.path(&format!("{name}.wav")));
+        let path = speech(numbers, voice, &bed.path(format!("{name}.wav")));
         path.to_str().unwrap().to_owned()
     });
     let inputs = pieces.iter().flat_map(|path| ["-i", path]);
