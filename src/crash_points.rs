@@ -80,6 +80,12 @@ pub enum Point {
     OutputRemoving,
     /// The output is removed, but the job still names it.
     OutputRemoved,
+    /// A line of the history of a job that is erased is overwritten.
+    HistoryErasing,
+    /// The transcriptions of a job that is erased are deleted, and nothing else of it.
+    ErasedAtService,
+    /// Everything of a job that is erased is removed, but its row still says what it was.
+    ErasedHere,
     /// A text that a person accepts is kept in the state directory, and its job does not have it yet.
     AcceptedKept,
     /// A job has the new name of its source, but others do not have it yet.

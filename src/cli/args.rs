@@ -96,6 +96,8 @@ pub enum Command {
     Cancel(CancelArgs),
     /// Remove ended jobs whose files are gone from the queue; their purchases stay on record
     Forget(ForgetArgs),
+    /// Erase what was made of recordings, here and at the service; what prevents a second purchase stays
+    Erase(EraseArgs),
     /// Check that the outputs of all written jobs exist and are unchanged; --repair writes missing ones again
     Verify(VerifyArgs),
     /// Render the outputs of written jobs again with the formats, names, places and captions of now; this costs nothing
@@ -544,6 +546,19 @@ pub struct ForgetArgs {
     /// Only show what would be removed
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EraseArgs {
+    /// Job numbers, or paths of recordings
+    #[arg(value_name = "JOB|PATH", required = true)]
+    pub jobs: Vec<PathBuf>,
+    /// Erase; without it, the command only shows what it would erase
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Ask no service: its transcriptions stay there
+    #[arg(long)]
+    pub here_only: bool,
 }
 
 #[derive(Debug, Args)]

@@ -39,6 +39,7 @@ use crate::pipeline::windows;
 use crate::rooted_path::RootedPath;
 use crate::server::http::auth;
 use crate::server::http::tls::{ListenerTls, PlainPeers};
+use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::server::service::StartError;
 use crate::source::filter::builtin::is_leftover;
 use crate::source::mount::disk::NETWORK_SETTLE;
@@ -397,6 +398,7 @@ impl Daemon {
             clients: setup.clients(),
             budget_gate: Arc::clone(&setup.budget_gate),
             results: kept(&setup.config),
+            voices: voices(&setup.config),
             writing: self.ground.tools(),
             running: Some(handler::RunningDaemon {
                 engines: self.engines.clone(),
@@ -532,6 +534,7 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         routing,
         budget_gate,
         results: kept,
+        voices: voices(config),
         clock,
         state: config.state.clone(),
         writing,
@@ -544,6 +547,11 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
 fn kept(config: &Config) -> KeptOf {
     let folder = config.state.join("results");
     Arc::new(move |service| Results::new(folder.join(service.as_str())))
+}
+
+/// Returns the voices that the embedded service compares.
+fn voices(config: &Config) -> Option<VoiceStore> {
+    config.serve.voices.clone().map(VoiceStore::new)
 }
 
 fn budget_gate(config: &Config) -> Arc<BudgetGate> {

@@ -396,6 +396,7 @@ impl Job {
                 (self.pending_outputs, self.attempts) = (Vec::new(), 0);
                 (self.split, self.too_long) = (None, None);
             }
+            JobEvent::Erased => self.erase(),
             _ => {}
         }
         self.stage = self.stage.apply(event)?;
@@ -406,6 +407,24 @@ impl Job {
         };
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// Removes what says anything about the recording's content. The charges and the purchase key stay: the same content
+    /// is not bought a second time.
+    fn erase(&mut self) {
+        let bought =
+            self.stage.purchase_key().filter(|_| self.stage.transcription().is_some() && !self.is_accepted_only());
+        *self = Self {
+            // The token of a worthless transcription is never used again.
+            purchase_number: self.purchase_number + u32::from(self.stage.retry_buys()),
+            made_from: bought.map(PurchaseKey::whole).or_else(|| self.made_from.take()),
+            stage: self.stage.clone(),
+            since: self.since,
+            bought_at: self.bought_at.take(),
+            earlier_sources: std::mem::take(&mut self.earlier_sources),
+            charges: std::mem::take(&mut self.charges),
+            ..Self::found(self.id, self.key.clone(), self.seen, self.since, self.since)
+        };
     }
 
     /// Returns how often the longest part that is sent was halved.

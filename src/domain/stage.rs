@@ -193,6 +193,8 @@ pub enum Skip {
     Unlisted,
     /// A person removed the job of a deleted file (`scribed forget`). The row stays because it records purchases.
     Forgotten,
+    /// A person erased what was made of the recording (`scribed erase`). The row stays because it records purchases.
+    Erased,
 }
 
 impl Skip {
@@ -231,6 +233,10 @@ impl Skip {
             Self::Forgotten => {
                 "a person removed the job (`scribed forget`); its purchases stay on record, and the job continues \
                  when the file is back"
+            }
+            Self::Erased => {
+                "a person erased what was made of the recording (`scribed erase`); the record of its purchases stays, and \
+                 the job continues when the recording changes or with `scribed retry`"
             }
             Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {
@@ -377,6 +383,8 @@ pub enum JobEvent {
     Cancelled,
     /// A person removes an ended job from lists and counts.
     Forgotten,
+    /// What was made of the recording is removed by a person's command, except what prevents a second purchase.
+    Erased,
     /// Missing outputs are about to be written again (back).
     Restored {
         /// The names and hashes of all outputs of the job.
@@ -530,6 +538,7 @@ impl Stage {
                 S::Cancelled { from: Box::new(from) }
             }
             (ended, E::Forgotten) if ended.is_end() && !ended.is_forgotten() => S::Skipped { why: Skip::Forgotten },
+            (ended, E::Erased) if ended.is_end() => S::Skipped { why: Skip::Erased },
             (S::Written { transcription, .. }, E::Unaccepted { .. }) if transcription.is_accepted() => S::Found,
             (
                 S::Written { purchase_key, transcription, audio },
@@ -546,6 +555,11 @@ impl Stage {
     /// Whether a person removed the job (`scribed forget`).
     pub fn is_forgotten(&self) -> bool {
         matches!(self, Self::Skipped { why: Skip::Forgotten })
+    }
+
+    /// Whether a person erased what was made of the recording (`scribed erase`).
+    pub fn is_erased(&self) -> bool {
+        matches!(self, Self::Skipped { why: Skip::Erased })
     }
 
     fn probed(purchase_key: PurchaseKey) -> Self {
@@ -828,6 +842,7 @@ impl JobEvent {
             Self::Fresh => "fresh",
             Self::Cancelled => "cancelled",
             Self::Forgotten => "forgotten",
+            Self::Erased => "erased",
             Self::Restored { .. } => "restored",
             Self::Rendered { .. } => "rendered",
             Self::Accepted { .. } => "accepted",

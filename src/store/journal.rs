@@ -3,6 +3,7 @@
 //! Both show when the rows of a queue are older than they were: restored from a backup, or damaged without the store
 //! noticing. Nothing else is decided by them.
 
+use crate::crash_points::{self, Point};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::durable_file::{self, Durability};
 use crate::permission_errors::explain_state_at;
@@ -13,7 +14,8 @@ use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -90,6 +92,27 @@ impl HistoryFiles {
             read_file(&file, job, &mut notes)?;
         }
         Ok(notes)
+    }
+
+    /// Overwrites the lines of a job with spaces: other lines stay where they are, so that a file can be appended to and
+    /// read meanwhile. Blank lines are skipped by every reader.
+    fn erase_lines(&self, job: JobId) -> io::Result<u64> {
+        let mut erased = 0;
+        for path in self.files()? {
+            let places = places_of_lines(&path, job).map_err(explain_state_at(&path))?;
+            if places.is_empty() {
+                continue;
+            }
+            let file = OpenOptions::new().write(true).open(&path).map_err(explain_state_at(&path))?;
+            for place in &places {
+                let len = usize::try_from(place.end - place.start).map_err(io::Error::other)?;
+                file.write_all_at(&vec![b' '; len], place.start)?;
+                crash_points::point(Point::HistoryErasing);
+            }
+            file.sync_data()?;
+            erased += places.len() as u64;
+        }
+        Ok(erased)
     }
 
     /// Returns the transcriptions that were paid for.
@@ -229,6 +252,10 @@ impl queue::Journal for HistoryFiles {
         })
     }
 
+    fn erase(&self, job: JobId) -> Result<u64, StoreError> {
+        self.erase_lines(job).map_err(|error| self.failed(&error))
+    }
+
     fn paid(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> Result<(), StoreError> {
         self.append_purchases(paid, renamed).map_err(|error| self.failed(&error))
     }
@@ -255,20 +282,38 @@ fn whole_lines(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a job's lines, with one line in memory at a time. A line that does not parse was torn, and is skipped.
+/// Reads a job's lines.
 fn read_file(path: &Path, job: JobId, notes: &mut Vec<HistoryEntry>) -> io::Result<()> {
+    each_line(path, job, &mut |note, _| notes.push(note))
+}
+
+/// Returns the bytes of a job's lines, without the ends of the lines.
+fn places_of_lines(path: &Path, job: JobId) -> io::Result<Vec<Range<u64>>> {
+    let mut places = Vec::new();
+    each_line(path, job, &mut |_, place| places.push(place))?;
+    Ok(places)
+}
+
+/// Passes each line of a job to `take` with its place in the file, with one line in memory at a time. A line that does not
+/// parse was torn or erased, and is skipped.
+fn each_line(path: &Path, job: JobId, take: &mut dyn FnMut(HistoryEntry, Range<u64>)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(explain_state_at(path))?);
     let mark = format!("\"job\":{job},");
-    let mut line = Vec::new();
+    let (mut line, mut begin) = (Vec::new(), 0);
     loop {
         line.clear();
-        if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+        let len = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? as u64;
+        if len == 0 {
             return Ok(());
         }
+        let place = begin..begin + len - u64::from(line.ends_with(b"\n"));
+        begin += len;
         // Parsing costs fifty times as much as looking, and nearly every line is another job's.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
-        if text.contains(&mark) {
-            notes.extend(serde_json::from_str(text).ok().filter(|note: &HistoryEntry| note.job == job));
+        if text.contains(&mark)
+            && let Some(note) = serde_json::from_str(text).ok().filter(|note: &HistoryEntry| note.job == job)
+        {
+            take(note, place);
         }
     }
 }
@@ -301,6 +346,29 @@ mod tests {
         assert_eq!(journal.history(JobId(2)).unwrap(), []);
         assert!(dir.path().join("history/2026-11.jsonl").is_file());
         assert!(dir.path().join("history/2026-12.jsonl").is_file());
+    }
+
+    #[test]
+    fn erased_lines_are_in_no_file_and_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = HistoryFiles::open(dir.path().into()).unwrap();
+        let secret = note(1, NOVEMBER, Some("a \u{1f600} secret"));
+        let other = note(12, NOVEMBER, Some("about \"job\":1, of all"));
+        for line in [&other, &secret, &note(1, DECEMBER, Some("another secret"))] {
+            journal.note(line).unwrap();
+        }
+        let lens = || ["2026-11.jsonl", "2026-12.jsonl"].map(|name| dir.path().join(name).metadata().unwrap().len());
+        let before = lens();
+        assert_eq!(journal.erase(JobId(1)).unwrap(), 2);
+        journal.note(&note(1, DECEMBER, None)).unwrap();
+        assert_eq!(journal.history(JobId(1)).unwrap(), [note(1, DECEMBER, None)]);
+        assert_eq!(journal.history(JobId(12)).unwrap(), [other]);
+        assert_eq!(lens()[0], before[0], "a file that is being appended to keeps its places");
+        for name in ["2026-11.jsonl", "2026-12.jsonl"] {
+            assert!(!std::fs::read_to_string(dir.path().join(name)).unwrap().contains("secret"));
+        }
+        assert_eq!(journal.last_lines(None).unwrap().len(), 1, "blank lines are none");
+        assert_eq!((journal.erase(JobId(1)).unwrap(), journal.erase(JobId(1)).unwrap()), (1, 0));
     }
 
     #[test]

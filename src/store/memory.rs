@@ -190,6 +190,13 @@ impl Journal for MemoryDisk {
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         Ok(self.inner().now.notes.iter().filter(|note| note.job == job).cloned().collect())
     }
+
+    fn erase(&self, job: JobId) -> Result<u64, StoreError> {
+        let notes = &mut self.inner().now.notes;
+        let before = notes.len();
+        notes.retain(|note| note.job != job);
+        Ok((before - notes.len()) as u64)
+    }
 }
 
 #[async_trait::async_trait]

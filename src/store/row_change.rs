@@ -21,6 +21,10 @@ pub enum RowChange {
 
 /// Compares a row with its job. `seen` is its file as it is now; the next look is at `due`.
 pub fn compare(old: &Job, row: &ManifestRow, seen: RowSight, now: Timestamp, due: Timestamp) -> RowChange {
+    // What a person erased is not requested by a row that is still there.
+    if old.stage.is_erased() {
+        return RowChange::Same;
+    }
     let was_taken_out = matches!(old.stage, Stage::Skipped { why: Skip::Unlisted });
     match old.row.as_deref().filter(|_| !was_taken_out) {
         Some(known) if known == row => RowChange::Same,
@@ -127,6 +131,8 @@ mod tests {
             panic!("the row is there again")
         };
         assert!(new.stage.kind() == StageKind::Found && new.awaits_file());
+        let erased = job(Stage::Skipped { why: Skip::Erased });
+        assert_eq!(compare(&erased, &row(), RowSight::Unknown, NOW, NOW), RowChange::Same, "its row was not removed");
         let empty = job(Stage::Skipped { why: Skip::Empty });
         assert_eq!(compare(&empty, &row(), RowSight::Unknown, NOW, NOW), RowChange::Same);
     }

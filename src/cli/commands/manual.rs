@@ -36,6 +36,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/changed-files.md"),
     page!("docs/how-to/cron.md"),
     page!("docs/how-to/edited-outputs.md"),
+    page!("docs/how-to/erase-a-recording.md"),
     page!("docs/how-to/engines.md"),
     page!("docs/how-to/language-model.md"),
     page!("docs/how-to/full-disk.md"),

@@ -14,6 +14,7 @@ mod check_output_files;
 mod check_outputs;
 pub(crate) mod cost;
 pub(crate) mod drain;
+pub(crate) mod erase;
 pub(crate) mod explain;
 pub(crate) mod forget;
 pub(crate) mod harvest;

@@ -1,18 +1,23 @@
 //! `scribed serve voices`: enrols, lists and deletes the voices of known speakers. The service need not be stopped: it reads
 //! the voices at the end of each transcription.
 
+use crate::blocking::blocking;
 use crate::cli::args::{DeleteVoiceArgs, EnrolArgs, VoicesCommand};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::clock::{Clock, SystemClock};
 use crate::config::load::read::load_to_serve_without_secrets;
 use crate::domain::escape;
+use crate::domain::names::Hash;
 use crate::domain::speaker_names::SpeakerName;
+use crate::media::decode::DecodeError;
 use crate::permission_errors::{describe_error, root_refusal, typed_command};
+use crate::rooted_path::RootedPath;
 use crate::server::known_speakers::enrolment::{
     EnrolmentError, EnrolmentSource, EnrolmentSpeech, check_same_voice, join_speech, read_speech,
 };
 use crate::server::known_speakers::voice_store::{StoredVoice, VoiceStore};
+use crate::source::metadata::file_look::hash;
 use crate::store::contract::StoreError;
 use crate::wire::timestamps;
 use serde_json::json;
@@ -57,20 +62,28 @@ async fn enrol(context: &Context, (store, folder): (&VoiceStore, &Path), args: &
     if args.to.is_some_and(|to| to <= args.from.unwrap_or_default()) {
         return Err(CommandError::Usage("--to must be later than --from".to_owned()));
     }
-    let mut speech: Vec<EnrolmentSpeech> = Vec::new();
+    let (mut speech, mut recordings): (Vec<EnrolmentSpeech>, Vec<Hash>) = Default::default();
     for path in &args.recordings {
+        recordings.push(file_hash(path).await?);
         let next = read_speech(&source(args, path)).await.map_err(|error| refused(path, &error))?;
         check_same_voice(&speech, &next).map_err(|error| refused(path, &error))?;
         speech.push(next);
     }
     let model = join_speech(&speech).map_err(|error| CommandError::Declined(format!("{error}; nothing was stored")))?;
     let seconds = (model.seconds() * 10.0).round() / 10.0;
-    let voice = StoredVoice { name, enrolled: SystemClock.now(), model };
+    let voice = StoredVoice { name, enrolled: SystemClock.now(), recordings, model };
     let is_replaced = store.save(&voice).map_err(unusable(folder))?;
     let done = if is_replaced { "enrolled again" } else { "enrolled" };
     context.print_json(&json!({ "name": voice.name.as_str(), "seconds": seconds, "replaced": is_replaced }))?;
     context.print_line(&format!("{done} {}: {seconds:.1} s of speech", voice.name))?;
     Ok(0)
+}
+
+/// Returns the hash by which `scribed erase` finds the voices of a recording.
+async fn file_hash(path: &Path) -> Result<Hash, CommandError> {
+    let typed = path.to_owned();
+    let hashed = blocking(move || hash(&RootedPath::whole(&typed.canonicalize()?))).await;
+    hashed.map_err(|error| refused(path, &EnrolmentError::Decode(DecodeError::Io(error))))
 }
 
 fn source(args: &EnrolArgs, path: &Path) -> EnrolmentSource {
@@ -84,7 +97,7 @@ fn source(args: &EnrolArgs, path: &Path) -> EnrolmentSource {
 
 fn refused(path: &Path, error: &EnrolmentError) -> CommandError {
     let words = match error {
-        EnrolmentError::Decode(crate::media::decode::DecodeError::Io(error)) => describe_error(error, path),
+        EnrolmentError::Decode(DecodeError::Io(error)) => describe_error(error, path),
         error => error.to_string(),
     };
     let path = path.display().to_string();

@@ -3,9 +3,9 @@
 use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
-    accept, acknowledge, add, bump, cancel, captions, check, cost, drain, explain, forget, harvest, init, jobs, once,
-    pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check, upgrade,
-    verify,
+    accept, acknowledge, add, bump, cancel, captions, check, cost, drain, erase, explain, forget, harvest, init, jobs,
+    once, pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check,
+    upgrade, verify,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
@@ -192,6 +192,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Bump(args) => bump::run(context, args).await,
             Command::Acknowledge(args) => acknowledge::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,
+            Command::Erase(args) => erase::run(context, args).await,
             Command::Forget(args) => forget::run(context, args).await,
             Command::Render(args) => render::run(context, args).await,
             Command::Accept(args) => accept::run(context, args).await,

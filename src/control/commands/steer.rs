@@ -6,7 +6,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
-use crate::domain::stage::{JobEvent, Stage, StageKind};
+use crate::domain::stage::{JobEvent, Skip, Stage, StageKind};
 use crate::domain::zone::Zone;
 
 /// What a command does with a job in its present state.
@@ -114,6 +114,10 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         }
         // The job starts from the beginning: the subtitle may be gone, or the setting may have changed.
         Stage::Skipped { why } if why.is_for_subtitles() => {
+            Step::Take(JobEvent::Grew { stamp: job.seen }.into(), RetryCost::Nothing)
+        }
+        // Nothing is bought: what was bought before is on record, and its transcription is gone.
+        Stage::Skipped { why: Skip::Erased } => {
             Step::Take(JobEvent::Grew { stamp: job.seen }.into(), RetryCost::Nothing)
         }
         // The kept result is read again: a later release may be able to read all of it. This buys nothing.

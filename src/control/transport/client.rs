@@ -33,6 +33,7 @@ fn patience(request: &ControlRequest) -> Duration {
         | ControlRequest::LookUp { .. }
         | ControlRequest::Bought { .. }
         | ControlRequest::Delete { .. }
+        | ControlRequest::Erase(_)
         | ControlRequest::Forget(_)
         | ControlRequest::Verify(_) => PATIENCE,
         _ => PATIENCE_DISK,

@@ -5,8 +5,8 @@ use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, cost, delete, forget, list, pause, reload, render, retry_fresh, status, steer,
-    verify,
+    accept, acknowledge, add, add_url, cost, delete, erase, forget, list, pause, reload, render, retry_fresh, status,
+    steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -23,6 +23,7 @@ use crate::pipeline::budget::BudgetGate;
 use crate::pipeline::engines::Engines;
 use crate::pipeline::stages::write::restore::Tools;
 use crate::pipeline::windows;
+use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::web::receiver::ReceiverCounts;
@@ -55,6 +56,8 @@ pub struct CommandHandler {
     pub budget_gate: Arc<BudgetGate>,
     /// The kept results of a service.
     pub results: KeptOf,
+    /// The voices of known speakers, if the embedded service stores any.
+    pub voices: Option<VoiceStore>,
     /// What is needed to write outputs.
     pub writing: Tools,
     /// The running parts, if this process is a daemon or a pass.
@@ -118,6 +121,7 @@ impl CommandHandler {
             }
             ControlRequest::Cancel { job } => ControlAnswer::Cancelled(Box::new(steer::cancel(self, &job).await?)),
             ControlRequest::Delete { job } => ControlAnswer::Deleted(Box::new(delete::delete(self, &job).await?)),
+            ControlRequest::Erase(query) => ControlAnswer::Erased(Box::new(erase::erase(self, &query).await?)),
             ControlRequest::Cost(query) => ControlAnswer::Cost(cost::cost(self, &query).await?),
             ControlRequest::Paused => ControlAnswer::Paused(self.store.pauses().await?),
             ControlRequest::Pause { whose, millis } => ControlAnswer::Paused(pause::pause(self, &whose, millis).await?),

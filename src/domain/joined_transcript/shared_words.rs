@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const NEAR: f64 = 5.0;
 
 /// A word with its utterance.
-pub(super) struct SpokenWord<'u> {
+pub(super) struct UtteranceWord<'u> {
     utterance: usize,
     text: &'u str,
     times: (f64, f64),
     pub(super) speaker: Option<u32>,
 }
 
-impl JoinableWord for SpokenWord<'_> {
+impl JoinableWord for UtteranceWord<'_> {
     fn text(&self) -> &str {
         self.text
     }
@@ -27,11 +27,15 @@ impl JoinableWord for SpokenWord<'_> {
 }
 
 /// Returns the words of a channel whose time `is_near` the cut, in order of time.
-fn words_of<'u>(utterances: &'u [Utterance], channel: u32, is_near: &dyn Fn(f64, f64) -> bool) -> Vec<SpokenWord<'u>> {
+fn words_of<'u>(
+    utterances: &'u [Utterance],
+    channel: u32,
+    is_near: &dyn Fn(f64, f64) -> bool,
+) -> Vec<UtteranceWord<'u>> {
     let mut words = Vec::new();
     for (at, utterance) in utterances.iter().enumerate().filter(|(_, utterance)| utterance.channel == channel) {
         let speaker = utterance.speaker;
-        let of_word = |word: &'u Word| SpokenWord { utterance: at, text: &word.text, times: word.times(), speaker };
+        let of_word = |word: &'u Word| UtteranceWord { utterance: at, text: &word.text, times: word.times(), speaker };
         words.extend(utterance.words.iter().map(of_word));
     }
     words.retain(|word| is_near(word.times.0, word.times.1));
@@ -39,11 +43,11 @@ fn words_of<'u>(utterances: &'u [Utterance], channel: u32, is_near: &dyn Fn(f64,
     words
 }
 
-pub(super) fn words_before(utterances: &[Utterance], channel: u32, overlap: Overlap) -> Vec<SpokenWord<'_>> {
+pub(super) fn words_before(utterances: &[Utterance], channel: u32, overlap: Overlap) -> Vec<UtteranceWord<'_>> {
     words_of(utterances, channel, &|_, end| end > overlap.from - NEAR)
 }
 
-pub(super) fn words_after(utterances: &[Utterance], channel: u32, overlap: Overlap) -> Vec<SpokenWord<'_>> {
+pub(super) fn words_after(utterances: &[Utterance], channel: u32, overlap: Overlap) -> Vec<UtteranceWord<'_>> {
     words_of(utterances, channel, &|start, _| start < overlap.to + NEAR)
 }
 
@@ -76,7 +80,7 @@ fn drop_repeated_texts(before: &[Utterance], after: &mut Vec<Utterance>, overlap
 }
 
 /// Counts how many words each utterance loses.
-fn count(words: &[SpokenWord<'_>], gone: &mut BTreeMap<usize, usize>) {
+fn count(words: &[UtteranceWord<'_>], gone: &mut BTreeMap<usize, usize>) {
     for word in words {
         *gone.entry(word.utterance).or_default() += 1;
     }

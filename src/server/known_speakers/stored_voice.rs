@@ -1,6 +1,6 @@
 //! The file of a voice.
 
-use crate::domain::names::Timestamp;
+use crate::domain::names::{Hash, Timestamp};
 use crate::domain::speaker_names::SpeakerName;
 use crate::voice::voice_model::VoiceModel;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ const VERSION: u32 = 1;
 pub struct StoredVoice {
     pub name: SpeakerName,
     pub enrolled: Timestamp,
+    /// The hashes of the recordings that it was enrolled from; none if an older release enrolled it.
+    pub recordings: Vec<Hash>,
     pub model: VoiceModel,
 }
 
@@ -26,6 +28,8 @@ struct VoiceFile {
     version: u32,
     name: String,
     enrolled: Timestamp,
+    #[serde(default)]
+    recordings: Vec<Hash>,
     frames: f64,
     covariance: Vec<f64>,
 }
@@ -34,7 +38,8 @@ impl StoredVoice {
     pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let (frames, covariance) = self.model.covariance();
         let (name, covariance) = (self.name.to_string(), covariance.to_vec());
-        serde_json::to_vec(&VoiceFile { version: VERSION, name, enrolled: self.enrolled, frames, covariance })
+        let (enrolled, recordings) = (self.enrolled, self.recordings.clone());
+        serde_json::to_vec(&VoiceFile { version: VERSION, name, enrolled, recordings, frames, covariance })
     }
 
     /// Reads a file; fields of later releases count for nothing.
@@ -51,6 +56,6 @@ impl StoredVoice {
         let name = SpeakerName::parse(&file.name).map_err(|error| error.to_string())?;
         let model = VoiceModel::from_covariance(file.frames, &file.covariance);
         let model = model.ok_or("its numbers are those of no voice")?;
-        Ok(Self { name, enrolled: file.enrolled, model })
+        Ok(Self { name, enrolled: file.enrolled, recordings: file.recordings, model })
     }
 }

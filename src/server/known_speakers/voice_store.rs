@@ -127,14 +127,15 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::domain::names::Timestamp;
+    use crate::domain::names::{Hash, Timestamp};
     use crate::voice::voice_model::tests::voice;
     use proptest::prelude::*;
     use std::os::unix::fs::PermissionsExt;
 
     fn stored(name: &str, kind: f32) -> StoredVoice {
         let enrolled = Timestamp(1_700_000_000_000);
-        StoredVoice { name: SpeakerName::parse(name).unwrap(), enrolled, model: voice(1, 400, kind) }
+        let recordings = vec![Hash::of(name.as_bytes())];
+        StoredVoice { name: SpeakerName::parse(name).unwrap(), enrolled, recordings, model: voice(1, 400, kind) }
     }
 
     fn names(store: &VoiceStore) -> Vec<String> {

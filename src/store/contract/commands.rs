@@ -57,6 +57,9 @@ pub trait Commands: Send + Sync {
     /// it changes. The history gets a line. Not applicable if the job did not end so. Durable when it returns.
     async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
+    /// Removes the history of a job for good, and returns how many lines it had. Durable when it returns.
+    async fn erase_history(&self, job: JobId) -> Result<u64, StoreError>;
+
     /// Gives the jobs of a source that has another name in `jobs.toml` the new name. A job keeps the old name if the
     /// new one already belongs to another job. A held job keeps it too, unless `held` is set: then its holder's lease
     /// ends, as in [`Commands::overrule`]. Each job is renamed in one step, but not all of them together: after a

@@ -1,6 +1,7 @@
 //! Changes of a job whoever holds it.
 
 use super::{Queue, QueueStore, ROWS_AT_A_TIME, note};
+use crate::blocking::blocking;
 use crate::crash_points::{self, Point};
 use crate::domain::job::{Job, JobTag};
 use crate::domain::names::{JobId, SourceName, Timestamp};
@@ -8,6 +9,7 @@ use crate::domain::output_text::OutputChange;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::stage::JobEvent;
 use crate::store::contract::{CommandOutcome, Commands, HistoryEntry, Renamed, StoreError};
+use std::sync::Arc;
 
 /// What the history says for [`Commands::acknowledge`].
 const ACKNOWLEDGED: &str = "a person acknowledged the job";
@@ -34,6 +36,11 @@ impl Commands for QueueStore {
     async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         let outcome = self.queue().acknowledge(job, now)?;
         self.durable(outcome).await
+    }
+
+    async fn erase_history(&self, job: JobId) -> Result<u64, StoreError> {
+        let journal = Arc::clone(&self.journal);
+        blocking(move || journal.erase(job)).await
     }
 
     async fn rename_source(

@@ -4,7 +4,7 @@ use super::{Queue, QueueStore};
 use crate::domain::charge::Sighted;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, TranscriptionId};
-use crate::domain::stage::{Stage, StageKind};
+use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::store::contract::{DuplicateCheck, KnownPurchase, NewestPurchase, Purchases, StoreError};
 
@@ -113,6 +113,11 @@ impl Queue {
                 self.rows.put_bought(purchase_key, Some(&kept))
             }
             Stage::Found if old.is_accepted_only() && old.accepted.is_some() && new.accepted.is_none() => {
+                self.forget_worthless(old)
+            }
+            // A text that a person accepted is erased: nothing was bought under its key.
+            Stage::Skipped { why: Skip::Erased } if old.is_accepted_only() => {
+                self.index.disown(new.id);
                 self.forget_worthless(old)
             }
             // The next part of the recording is bought.

@@ -41,6 +41,8 @@ pub trait Journal: Send + Sync {
     fn note(&self, note: &HistoryEntry) -> Result<(), StoreError>;
     /// Returns a job's lines, oldest first.
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
+    /// Removes a job's lines for good; durable when it returns. Returns how many there were.
+    fn erase(&self, job: JobId) -> Result<u64, StoreError>;
     /// Notes transcriptions that were paid for, and those that have another id now. Stored beside the rows, so that
     /// rows that come back as they were earlier are noticed.
     fn paid(&self, _paid: &[TranscriptionId], _renamed: &[TranscriptionId]) -> Result<(), StoreError> {

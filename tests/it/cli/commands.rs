@@ -291,6 +291,7 @@ fn the_help_is_what_it_was() {
         "completions",
         "man",
         "manual",
+        "erase",
         "forget",
         "verify",
         "reload",

@@ -2,6 +2,7 @@
 
 mod check;
 mod commands;
+mod erase;
 mod explain;
 mod forget;
 mod harvest;

@@ -71,6 +71,7 @@ fn stages() -> Vec<Stage> {
     stages.push(Stage::Submitted { purchase_key: purchase_key(1), transcription: joined() });
     stages.push(Stage::Skipped { why: Skip::Empty });
     stages.push(Stage::Skipped { why: Skip::Forgotten });
+    stages.push(Stage::Skipped { why: Skip::Erased });
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
     stages.push(failed(Stage::Submitted { purchase_key: purchase_key(1), transcription: transcription(1) }, dead()));
@@ -125,6 +126,7 @@ fn events() -> Vec<JobEvent> {
         JobEvent::Fresh,
         JobEvent::Cancelled,
         JobEvent::Forgotten,
+        JobEvent::Erased,
         JobEvent::Restored { outputs: outputs() },
         JobEvent::RowChanged { row: Box::new(row()) },
     ]
@@ -138,6 +140,7 @@ fn shown(stage: &Stage) -> String {
         }
         Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
         Stage::Skipped { why: Skip::Forgotten } => "skipped, forgotten".to_owned(),
+        Stage::Skipped { why: Skip::Erased } => "skipped, erased".to_owned(),
         Stage::Cancelled { from } => format!("cancelled at {}", from.kind().name()),
         other => other.kind().name().to_owned(),
     }
@@ -251,6 +254,7 @@ proptest! {
                     | JobEvent::RowChanged { .. }
                     | JobEvent::Fresh
                     | JobEvent::Forgotten
+                    | JobEvent::Erased
                     | JobEvent::Restored { .. }
             );
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());

@@ -130,6 +130,10 @@ impl Journal for HearsFirst {
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         self.0.history(job)
     }
+
+    fn erase(&self, job: JobId) -> Result<u64, StoreError> {
+        self.0.erase(job)
+    }
 }
 
 #[tokio::test]

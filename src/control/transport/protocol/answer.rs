@@ -2,6 +2,7 @@
 
 use super::changes::{Added, Deleted, Retried};
 use super::cost::CostPiece;
+use super::erase::Erased;
 use super::explain::{Explained, KnownName};
 use super::forget::ForgetPiece;
 use super::job_view::{JobPage, Shown};
@@ -36,6 +37,7 @@ pub enum ControlAnswer {
     Acknowledged(Box<Job>),
     Cancelled(Box<Job>),
     Deleted(Box<Deleted>),
+    Erased(Box<Erased>),
     Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),

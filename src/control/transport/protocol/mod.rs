@@ -4,6 +4,7 @@
 mod answer;
 mod changes;
 mod cost;
+mod erase;
 mod explain;
 mod forget;
 mod job_view;
@@ -15,6 +16,7 @@ mod verify;
 pub use answer::{CommandRefusal, ControlAnswer};
 pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
+pub use erase::{EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome};
 pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
 pub use forget::{ForgetPiece, ForgetQuery, Forgettable};
 pub use job_view::{ChangedOutput, JobPage, Origin, OutputDifference, Shown};

@@ -1,6 +1,7 @@
 //! The requests, and which jobs they concern.
 
 use super::cost::CostQuery;
+use super::erase::EraseQuery;
 use super::forget::ForgetQuery;
 use super::render::{AcceptQuery, RenderQuery};
 use super::verify::VerifyQuery;
@@ -77,6 +78,8 @@ pub enum ControlRequest {
     Cancel { job: JobSelector },
     /// Cancels a job and deletes its transcription at the service. Answered by [`super::ControlAnswer::Deleted`].
     Delete { job: JobSelector },
+    /// Erases what was made of a recording. Answered by [`super::ControlAnswer::Erased`].
+    Erase(EraseQuery),
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
     Cost(CostQuery),
     /// Returns the pauses. Answered by [`super::ControlAnswer::Paused`].

@@ -6,6 +6,7 @@ mod names_of_others;
 mod own_outputs;
 mod publish_to_folder;
 mod relocation;
+pub(crate) mod remove_outputs;
 mod render;
 pub(crate) mod rerender;
 pub(crate) mod restore;

@@ -327,6 +327,10 @@ impl Commands for SimStore {
         self.inner.wake(job, now).await
     }
 
+    async fn erase_history(&self, job: JobId) -> Result<u64, StoreError> {
+        self.inner.erase_history(job).await
+    }
+
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         self.inner.bump(job, now).await
     }

@@ -93,6 +93,28 @@ pub(super) async fn a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_kno
     assert_eq!((back.id, back.made_from, back.outputs), (job.id, Some(purchase_key(1)), job.outputs));
 }
 
+pub(super) async fn of_an_erased_job_only_what_it_bought_stays_known(case: &mut Case) {
+    let bought = case.standing_at(1, StageKind::Submitted).await;
+    let job = case.brought(bought.id, StageKind::Written, 1).await;
+    let open = case.standing_at(2, StageKind::Submitted).await;
+    let erase = async |job: &Job| case.overrule(job, JobEvent::Erased, at(9)).await.unwrap();
+    assert_eq!(erase(&open).await, CommandOutcome::NotApplicable, "it has not ended");
+    let (lines, of_other) = (case.history(job.id).await.unwrap().len(), case.history(open.id).await.unwrap());
+    assert_eq!(case.erase_history(job.id).await.unwrap(), lines as u64);
+    assert_eq!(erase(&job).await, CommandOutcome::Done);
+    case.flush().await.unwrap();
+    case.reopen();
+    let erased = case.job(job.id).await.unwrap().unwrap();
+    assert_eq!((&erased.outputs, &erased.language, erased.row.is_none()), (&Vec::new(), &None, true));
+    assert_eq!((erased.charges, erased.made_from), (job.charges.clone(), Some(purchase_key(1))));
+    assert_eq!(case.purchase(&purchase_key(1)).await.unwrap().unwrap().transcription, transcription(1));
+    let stages: Vec<StageKind> = case.history(job.id).await.unwrap().iter().map(|note| note.stage).collect();
+    assert_eq!((stages, case.history(open.id).await.unwrap()), (vec![StageKind::Skipped], of_other));
+    // Its file is just as it was; then it is another one.
+    assert_eq!(case.admit(&key(1), job.seen, at(10), at(10)).await.unwrap(), Admission::Known(job.id));
+    assert_eq!(case.admit(&key(1), stamp(77), at(10), at(10)).await.unwrap(), Admission::Reopened(job.id));
+}
+
 pub(super) async fn a_renamed_source_keeps_its_jobs(case: &mut Case) {
     let written = case.standing_at(1, StageKind::Written).await;
     case.found(2).await;

@@ -351,6 +351,7 @@ laws! {
         of_commands_decided_by_one_state_one_is_carried_out
         a_cancelled_file_comes_back_as_another_content_or_by_a_person
         a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_known
+        of_an_erased_job_only_what_it_bought_stays_known
         a_renamed_source_keeps_its_jobs
         a_person_has_a_waiting_job_looked_at_again
         a_pause_lasts

@@ -14,10 +14,11 @@ use crate::domain::path::RelPath;
 use crate::domain::stage::JobEvent;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::OwnOutputs;
-use crate::output::removal::{Removed, remove_output};
+use crate::output::removal::Removed;
 use crate::output::rename::{Rename, rename_outputs};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::names_of_others::names_of_others;
+use crate::pipeline::stages::write::remove_outputs::{remove_outputs, sync_folders};
 use crate::pipeline::stages::write::write_guard::WriteGuard;
 use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::rooted_path::RootedPath;
@@ -25,7 +26,6 @@ use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::outputs_beside;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -313,37 +313,15 @@ impl Work<'_> {
     async fn remove(&self, superseded: &[Output], outputs: &[Output]) -> Result<Vec<Output>, NotRendered> {
         let path = |output: &Output| path_of(self.mount, self.job, output).full();
         let kept: BTreeSet<_> = outputs.iter().map(path).collect();
-        let mut stayed = Vec::new();
-        let mut folders = BTreeSet::new();
-        for output in superseded {
-            if matches!(self.mount.storage(), Storage::Bucket(_)) {
-                stayed.push(output.clone());
-                continue;
-            }
-            let path = path_of(self.mount, self.job, output);
-            if kept.contains(&path.full()) {
-                continue;
-            }
-            let hashes: Vec<Hash> =
-                std::iter::once(output.hash).chain(self.job.pending_outputs.iter().copied()).collect();
-            let name = output.file_name();
-            folders.insert(path.parent());
-            let done = blocking(move || {
-                let outcomes = hashes.iter().map(|hash| remove_output(&path.parent(), &name, hash));
-                outcomes.into_iter().find(|outcome| !matches!(outcome, Ok(Removed::Edited)))
-            });
-            match done.await {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    let words = error.to_string();
-                    return Err(Fault::new(FaultKind::Unwritable, words, self.context.clock.now()).into());
-                }
-                None => stayed.push(output.clone()),
-            }
+        if matches!(self.mount.storage(), Storage::Bucket(_)) {
+            return Ok(superseded.to_vec());
         }
-        let syncs = Arc::clone(self.context.syncs);
-        let synced = blocking(move || sync_folders(&syncs, folders)).await;
-        synced.map_err(|words| Fault::new(FaultKind::Unwritable, words, self.context.clock.now()))?;
+        let to_remove = superseded.iter().filter(|output| !kept.contains(&path(output)));
+        let mut stayed: Vec<Output> = to_remove.cloned().collect();
+        let removed = remove_outputs(self.context.syncs, self.mount, self.job, &stayed).await;
+        let removed = removed.map_err(|words| Fault::new(FaultKind::Unwritable, words, self.context.clock.now()))?;
+        let mut removed = removed.into_iter();
+        stayed.retain(|_| matches!(removed.next(), Some(Removed::Edited)));
         Ok(stayed)
     }
 
@@ -436,17 +414,6 @@ fn rename_all(
     let output =
         |Rename { to, hash, .. }: Rename<OsString>| Output { name: RelPath::new(to.as_bytes()), hash, at: at.cloned() };
     Ok(renames.into_iter().zip(done).map(|(rename, done)| done.then(|| output(rename))).collect())
-}
-
-/// Makes new names and removals durable. Blocks.
-fn sync_folders(syncs: &Syncs, folders: BTreeSet<RootedPath>) -> Result<(), String> {
-    let open = |folder: RootedPath| match folder.open_folder() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        opened => Some(opened.map(Arc::new)),
-    };
-    let batch = folders.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>();
-    let synced = batch.and_then(|batch| if batch.is_empty() { Ok(()) } else { syncs.sync(batch) });
-    synced.map_err(|error| format!("cannot sync a folder of outputs: {error}"))
 }
 
 fn names_of(action: &Action, names: &[OsString]) -> Vec<OsString> {
