@@ -9,6 +9,7 @@
 //! testing.rs           what tests use of the rooms
 //! cli/                 floor 7   the commands, and what people read
 //! daemon/              floor 6   the composition root: the only room that knows all others
+//! api/                 floor 6   the HTTP API, the metrics, and who may use them; beside daemon/
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
 //! pipeline/engine/     floor 4   claims jobs, runs their stages, commits what comes of them
 //! server/              floor 4   the embedded transcription service
@@ -47,6 +48,7 @@
 //! 6. The name of a public type is defined once.
 //! 7. No module is public, so that the compiler reports what nothing uses; `testing.rs` lists what tests use.
 
+mod api;
 mod backpressure;
 mod blocking;
 mod captions;

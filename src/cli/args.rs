@@ -134,6 +134,8 @@ pub enum Command {
     Captions(CaptionsArgs),
     /// Run the embedded transcription service for other machines
     Serve(ServeArgs),
+    /// Serve the HTTP API and the metrics without a daemon; make tokens and hashes of passwords for them
+    Web(WebArgs),
     /// Move the queue into another state directory: export it into a file, import it from there
     State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
@@ -243,6 +245,22 @@ pub struct ServeArgs {
     /// A command to carry out instead of serving
     #[command(subcommand)]
     pub command: Option<ServeCommand>,
+}
+
+#[derive(Debug, Args)]
+pub struct WebArgs {
+    /// A command to carry out instead of serving
+    #[command(subcommand)]
+    pub command: Option<WebCommand>,
+}
+
+/// What is needed for users of the HTTP API.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum WebCommand {
+    /// Make a token, and its hash for jobs.toml
+    Token,
+    /// Read a password from standard input, and print its hash for jobs.toml
+    Password,
 }
 
 /// Orders to the service's records; it need not be stopped for them.

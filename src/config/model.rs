@@ -15,6 +15,7 @@ use crate::domain::format::Format;
 use crate::domain::manifest_row::UsedColumns;
 use crate::domain::names::{Hash, ServiceName, SourceName};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::role::Role;
 use crate::domain::routing::ServiceRouting;
 use crate::domain::scan_slots::MissedSlots;
 use crate::domain::scheduling::SchedulingPolicy;
@@ -59,6 +60,8 @@ pub struct Config {
     pub prices: BTreeMap<ServiceName, f64>,
     /// The receiver of callbacks, if configured.
     pub callback: Option<Callback>,
+    /// The HTTP API, if configured.
+    pub web: Option<WebConfig>,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.
@@ -209,6 +212,40 @@ pub struct Callback {
     pub method: CallbackMethod,
     /// Whether the receiver also accepts the service's own webhook.
     pub webhook: bool,
+}
+
+/// The HTTP API.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WebConfig {
+    /// The address on which it listens.
+    pub listen: SocketAddr,
+    /// The certificate; without one the API uses plain HTTP.
+    pub tls: Option<PairFiles>,
+    /// Names by which browsers and programs may address it, in lower case, besides IP addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Users of this machine who need no token at a loopback address. Each is in `users`.
+    pub local_users: Vec<String>,
+    /// The proxies that say who sends a request.
+    pub trust: Option<TrustedHeader>,
+    /// By name.
+    pub users: BTreeMap<String, WebUser>,
+}
+
+/// A header with the name of the user, which is believed of these proxies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrustedHeader {
+    pub proxies: Vec<Network>,
+    pub header: HeaderName,
+}
+
+/// Somebody who may use the HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebUser {
+    pub role: Role,
+    /// The hash of a token.
+    pub token: Option<Secret>,
+    /// The hash of a password.
+    pub password: Option<Secret>,
 }
 
 /// The settings of the embedded service.

@@ -33,6 +33,7 @@ pub(crate) mod remote_url;
 pub(crate) mod request_record;
 pub(crate) mod retry;
 pub(crate) mod review;
+pub(crate) mod role;
 pub(crate) mod routing;
 pub(crate) mod scan_slots;
 pub(crate) mod scheduling;

@@ -2,6 +2,7 @@
 //! is a failure here: `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod api;
 mod cli;
 mod daemon;
 mod media;

@@ -2,7 +2,6 @@
 
 use crate::cli::args::ExplainArgs;
 use crate::cli::commands::show::print_details;
-use crate::cli::commands::status::scan;
 use crate::cli::render::job_json::row;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -12,6 +11,7 @@ use crate::config::model::Config;
 use crate::control::explain::next_step::{NextStep, fact};
 use crate::control::explain::text::{all_options, all_reasons, options, reasons};
 use crate::control::media_address::{MediaAddress, is_url};
+use crate::control::status_object::scan;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Explained, JobSelector, PathRole};
 use crate::domain::job::JobKey;
 use crate::domain::names::Timestamp;

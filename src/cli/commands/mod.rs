@@ -40,3 +40,4 @@ pub(crate) mod status;
 pub(crate) mod status_check;
 pub(crate) mod upgrade;
 pub(crate) mod verify;
+pub(crate) mod web;

@@ -5,11 +5,10 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
+use crate::control::status_object::pauses_json;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::names::SourceName;
-use crate::domain::pause::{Pause, PauseScope, Pauses};
-use crate::wire::timestamps;
-use serde_json::{Value, json};
+use crate::domain::pause::{PauseScope, Pauses};
 use std::io;
 
 /// Stops new uploads and submissions, for all sources or for one. A pause outlasts restarts.
@@ -36,22 +35,13 @@ async fn send(context: &Context, request: ControlRequest) -> Result<Pauses, Comm
 }
 
 fn print(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
-    context.print_json(&pauses_json(pauses))?;
+    context.print_json(&pauses_json(pauses, SystemClock.now()))?;
     print_pauses(context, pauses)?;
     let now = SystemClock.now();
     if pauses.all(now).is_none() && pauses.active_sources(now).next().is_none() {
         context.print_line("the queue continues")?;
     }
     Ok(0)
-}
-
-/// Formats pauses for `--json`: whether everything is paused, and every pause.
-pub fn pauses_json(pauses: &Pauses) -> Value {
-    let now = SystemClock.now();
-    let pause_json = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
-    let all = pauses.all(now).map(|pause| pause_json(None, pause));
-    let of_sources = pauses.active_sources(now).map(|(source, pause)| pause_json(Some(source), pause));
-    json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(of_sources).collect::<Vec<_>>() })
 }
 
 /// Prints what is paused, and until when. Prints nothing if nothing is paused.

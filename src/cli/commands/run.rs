@@ -1,5 +1,6 @@
 //! `scribed run`: the daemon.
 
+use crate::api::server::ApiListener;
 use crate::blocking::joined;
 use crate::cli::args::RunArgs;
 use crate::cli::runtime::entry::Context;
@@ -21,6 +22,7 @@ use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;
 use std::io;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Runs the daemon until a signal stops it.
@@ -29,8 +31,9 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> 
     let stop = shutdown_token()?;
     let daemon = open_daemon(&config, args.rebuild).await?;
     LastPass::forget(&config.state);
+    let api = open_api(&config).await?;
     let worked = match ListeningSocket::at(&config.state) {
-        Ok(listening) => work(context, &config, &daemon, listening, &stop).await,
+        Ok(listening) => work(context, &config, &daemon, (listening, api), &stop).await,
         Err(error) => Err(no_socket_error(&config, &error)),
     };
     daemon.keep_lists();
@@ -45,7 +48,7 @@ async fn work(
     context: &Context,
     config: &Config,
     daemon: &Daemon,
-    listening: ListeningSocket,
+    (listening, api): (ListeningSocket, Option<ApiListener>),
     stop: &CancellationToken,
 ) -> Result<(), CommandError> {
     let (reloads, reload_commands) = ReloadRequests::listen()?;
@@ -53,7 +56,8 @@ async fn work(
     let socket = listening.path().to_owned();
     log_start(config, daemon);
     log_pauses(&daemon.store.pauses().await?);
-    context.print_json(&json!({"pid": std::process::id(), "socket": socket}))?;
+    let url = api.as_ref().map(ApiListener::url);
+    context.print_json(&json!({"pid": std::process::id(), "socket": socket, "web": url}))?;
     let supervisor = Supervisor::from_environment();
     // The engine and the command server are separate tasks, so that a folder that blocks the thread of one does not
     // block the other.
@@ -64,6 +68,17 @@ async fn work(
     let control = {
         let (stop, latest) = (stop.clone(), latest.clone());
         tokio::spawn(async move { serve(listening, latest, &stop).await })
+    };
+    let web = {
+        let (stop, latest) = (stop.clone(), latest.clone());
+        async move {
+            match api {
+                Some(api) => {
+                    joined(tokio::spawn(async move { api.serve(latest, Arc::new(SystemClock), &stop).await })).await
+                }
+                None => (),
+            }
+        }
     };
     let watch = stop_at_end(stop, daemon.watch(stop));
     let replaced = stop_at_end(stop, daemon.wait_until_replaced(stop));
@@ -76,12 +91,24 @@ async fn work(
     let watchdog = supervisor.watch_over(daemon, stop);
     let reloads =
         reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_commands), &supervisor, stop);
-    let (engine, watch, replaced, (), (), (), ()) =
-        tokio::join!(joined(engine), watch, replaced, joined(control), watchdog, announcements, reloads);
+    let (engine, watch, replaced, (), (), (), (), ()) =
+        tokio::join!(joined(engine), watch, replaced, joined(control), web, watchdog, announcements, reloads);
     replaced?;
     engine?;
     watch?;
     Ok(())
+}
+
+/// Binds the socket of the HTTP API, if one is configured.
+///
+/// # Errors
+/// The address or the certificate cannot be used.
+pub async fn open_api(config: &Config) -> Result<Option<ApiListener>, CommandError> {
+    let Some(web) = &config.web else { return Ok(None) };
+    let listener =
+        ApiListener::open(web, &SystemClock).await.map_err(|error| CommandError::Service(error.to_string()))?;
+    tracing::info!(url = %listener.url(), "the HTTP API listens");
+    Ok(Some(listener))
 }
 
 /// Runs one part of the daemon, and stops all parts when it ends, whatever the reason.

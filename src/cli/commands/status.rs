@@ -2,18 +2,19 @@
 
 use crate::cli::args::StatusArgs;
 use crate::cli::commands::once::length;
-use crate::cli::commands::pause;
 use crate::cli::commands::pause::print_pauses;
 use crate::cli::commands::render::renderable;
 use crate::cli::commands::status_check;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
+use crate::clock::{Clock, SystemClock};
 use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
+use crate::control::status_object::object;
 use crate::control::transport::protocol::{
     BudgetUse, CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
-    ScanStatus, ServiceStatus, Waiting, WindowStatus,
+    ServiceStatus, Waiting, WindowStatus,
 };
 use crate::domain::count::{agree, count};
 use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
@@ -23,9 +24,7 @@ use crate::domain::time_span::time_span;
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{LearnedLimits, NEW};
-use crate::wire::timestamps;
 use indicatif::HumanBytes;
-use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 
@@ -57,7 +56,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
             context.print_line(&format!("    example: {reason}"))?;
         }
     }
-    let mut object = object(&status, &waiting);
+    let mut object = object(&status, &waiting, SystemClock.now());
     object["renderable"] = renderable.total().into();
     context.print_json(&object)?;
     Ok(0)
@@ -83,32 +82,6 @@ async fn waiting(queue: &QueueAccess) -> Result<Waiting, CommandError> {
             return Ok(total);
         }
     }
-}
-
-fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
-    let daemon = status.daemon.as_ref().map(|daemon| {
-        json!({
-            "pid": daemon.pid, "pass": daemon.pass, "since": timestamps::format(daemon.since),
-            "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
-            "failed": daemon.failed, "incomplete": daemon.incomplete, "skipped": daemon.skipped,
-            "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
-            "callbacks": daemon.callbacks,
-        })
-    });
-    let pauses = pause::pauses_json(&status.pauses);
-    json!({
-        "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
-        "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete,
-        "not_understood": status.not_understood, "with_warnings": status.with_warnings, "pauses": pauses["pauses"], "paused": pauses["paused"],
-        "suspect": status.services.iter().any(|served| served.suspect),
-        "services": status.services.iter().map(service).collect::<Vec<_>>(),
-        "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
-        "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
-        "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
-        "removed_sources": status.removed,
-        "lanes": status.lanes, "scans": status.scans.iter().map(scan).collect::<Vec<_>>(),
-    })
 }
 
 fn print(context: &Context, status: &QueueStatus, last: Option<&LastPass>) -> io::Result<()> {
@@ -229,21 +202,6 @@ fn tell_window(context: &Context, windowed: &WindowStatus) -> io::Result<()> {
     context.print_line(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
 }
 
-fn window(windowed: &WindowStatus) -> Value {
-    json!({
-        "source": windowed.source, "open": windowed.open, "until": windowed.until.map(timestamps::format),
-        "windows": windowed.windows,
-    })
-}
-
-/// Formats the scan times of a source for `--json`.
-pub fn scan(scan: &ScanStatus) -> Value {
-    json!({
-        "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(timestamps::format),
-        "ended": scan.ended.map(timestamps::format), "next": scan.next.map(timestamps::format), "words": scan.words,
-    })
-}
-
 /// Prints what is used of a budget, and what is left. `status`, `cost` and `plan` print the same line.
 pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
     let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
@@ -265,18 +223,6 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
         "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",
         budget.period.name()
     ))
-}
-
-/// Formats the use of a budget for `--json`.
-pub fn budget(budget: &BudgetUse) -> Value {
-    let seconds = |millis: u64| millis as f64 / 1000.0;
-    json!({
-        "source": budget.source, "period": budget.period, "allowed_seconds": seconds(budget.allowed),
-        "used_seconds": seconds(budget.used), "spent_seconds": seconds(budget.spent()),
-        "reserved_seconds": seconds(budget.reserved), "left_seconds": seconds(budget.left()),
-        "unclaimed_seconds": seconds(budget.unclaimed),
-        "until": budget.until.map(timestamps::format),
-    })
 }
 
 fn tell_daemon(context: &Context, daemon: &DaemonStatus) -> io::Result<()> {
@@ -337,18 +283,6 @@ fn lowered(learned_limits: &LearnedLimits) -> Option<String> {
     ];
     let words: Vec<String> = limits.into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(", "))
-}
-
-fn service(served: &ServiceStatus) -> Value {
-    let limit = |(agreed, found): (usize, usize)| json!({ "agreed": agreed, "found": found });
-    let limits = served.learned_limits.as_ref().map(|learned_limits| {
-        let rate = learned_limits.requests_per_second.map(|(agreed, found)| json!({ "agreed": agreed, "found": found }));
-        json!({ "uploads": limit(learned_limits.uploads), "running": limit(learned_limits.running), "requests_per_second": rate })
-    });
-    json!({
-        "service": served.service, "open": served.open, "on_their_way": served.on_their_way, "running": served.running, "suspect": served.suspect,
-        "trouble": served.trouble, "limits": limits, "list_awaited": served.list_awaited, "notice": served.notice,
-    })
 }
 
 fn callbacks(received: &CallbackCounts) -> String {

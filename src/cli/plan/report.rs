@@ -2,7 +2,6 @@
 
 use crate::cli::commands::once::length;
 use crate::cli::commands::render::Renderable;
-use crate::cli::commands::status;
 use crate::cli::commands::status::tell_budget;
 use crate::cli::plan::duplicates::Candidate;
 use crate::cli::plan::manifests::PlannedManifests;
@@ -10,6 +9,7 @@ use crate::cli::plan::totals::{PlanPart, PlannedSplit, PlannedUpload, seconds};
 use crate::cli::runtime::entry::Context;
 use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
+use crate::control::status_object;
 use crate::control::transport::protocol::BudgetUse;
 use crate::domain::count::{agree, count};
 use crate::domain::eta::FileBatch;
@@ -217,7 +217,7 @@ impl PlanReport {
             "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(),
             "finish": self.finish_json(),
-            "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
+            "budget": self.budget.iter().map(status_object::budget).collect::<Vec<_>>(),
             "renderable": self.renderable.total(),
             "assumed": self.assumptions(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });

@@ -1,74 +1,17 @@
 //! The representation of a job in `--json` and `--csv`.
 
+use crate::control::job_object::{JobObject, fault};
 use crate::control::transport::protocol::ChangedOutput;
-use crate::domain::fault::Fault;
-use crate::domain::job::{Job, Output};
+use crate::domain::job::Job;
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::review::Review;
-use crate::domain::split::Part;
-use crate::domain::stage::Stage;
 use crate::wire::timestamps;
-use base64::Engine;
 use serde_json::{Value, json};
 
-/// Returns a job as JSON. `path_b64` holds the exact bytes of a path that is not UTF-8.
+/// Returns a job as JSON.
 pub fn row(job: &Job) -> Value {
-    let fault = fault(job);
-    let mut row = json!({
-        "id": job.id,
-        "source": job.key.source,
-        "path": job.key.path.lossy(),
-        "stage": job.stage.kind().name(),
-        "round": job.purchase_number,
-        "attempts": job.attempts,
-        "service": job.stage.purchase_key().map(|purchase_key| &purchase_key.service),
-        "transcription_id": job.stage.transcription(),
-        "request_id": fault.and_then(|fault| fault.request_id.as_ref()),
-        "outputs": job.outputs.iter().map(output).collect::<Vec<_>>(),
-        "reason": reason(job),
-        "fault": fault.map(|fault| json!({
-            "kind": fault.kind, "words": fault.words, "request_id": fault.request_id, "at": timestamps::format(fault.at),
-        })),
-        "since": timestamps::format(job.since),
-        "due": job.due.map(timestamps::format),
-        "missing": job.missing_parts().map(|part| json!({
-            "enrichment": part.enrichment, "language": part.language, "words": part.words,
-        })).collect::<Vec<_>>(),
-        "parts": job.requested_parts().iter().map(|part| json!({
-            "enrichment": part.enrichment, "language": part.language, "outcome": part.outcome, "words": part.words,
-        })).collect::<Vec<_>>(),
-        "unread": job.unread(),
-    });
-    if job.may_be_acknowledged() {
-        row["acknowledged"] = job.acknowledged.map(timestamps::format).into();
-    }
-    if let Some(review) = job.review() {
-        let json = review.as_json();
-        row["warnings"] = json["warnings"].clone();
-        row["more_warnings"] = json["more"].clone();
-        row["without_audio"] = json["without_audio"].clone();
-    }
-    if !job.earlier.is_empty() {
-        row["earlier_outputs"] = job.earlier.iter().map(output).collect();
-    }
-    if let Some(accepted) = &job.accepted {
-        row["accepted"] = json!({
-            "output": output(&accepted.output), "format": accepted.format, "at": timestamps::format(accepted.at),
-            "by": accepted.by, "in_use": job.accepted_text().is_some(),
-        });
-    }
-    if let Some(split) = &job.split {
-        row["split"] = split.parts.iter().map(part_json).collect();
-    }
-    if let Some(sent) = &job.sent {
-        row["sent"] = json!(sent);
-    }
-    if !job.key.path.is_utf8() {
-        let exact = base64::engine::general_purpose::STANDARD.encode(job.key.path.as_bytes());
-        row["path_b64"] = exact.into();
-    }
-    row
+    json!(JobObject::of(job))
 }
 
 pub const CSV_HEADER: [&str; 16] = [
@@ -123,28 +66,4 @@ pub fn csv_row(job: &Job) -> [String; 16] {
         job.outcomes().unwrap_or_default(),
         job.review().map(Review::summary).unwrap_or_default(),
     ]
-}
-
-fn fault(job: &Job) -> Option<&Fault> {
-    match &job.stage {
-        Stage::Failed { fault, .. } => Some(fault),
-        _ => job.fault.as_ref(),
-    }
-}
-
-/// Returns the name of an output beside its recording, or the whole path of one in another folder.
-fn output(output: &Output) -> String {
-    match &output.at {
-        Some(folder) => format!("{}/{}", folder.lossy(), output.name.lossy()),
-        None => output.name.lossy().into_owned(),
-    }
-}
-/// A part in which a recording is sent. Times are seconds from the start of its sound track.
-fn part_json(part: &Part) -> Value {
-    let seconds = |millis: u64| millis as f64 / 1e3;
-    let bought = part.bought.as_ref();
-    json!({
-        "start": seconds(part.range.from_ms), "end": seconds(part.range.to_ms),
-        "transcription_id": bought.map(|bought| &bought.transcription),
-    })
 }

@@ -44,7 +44,7 @@ pub const FILE: &[ConfigKey] = &[
     table("budget", &[value("day"), value("month"), value("run"), value("total"), value("timezone")]),
     table("env", &[value("allow")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
-    not_yet("web"),
+    table("web", WEB),
     not_yet("notify"),
     table("serve", SERVE),
     table("captions", CAPTIONS),
@@ -103,6 +103,15 @@ const SERVE: &[ConfigKey] = &[
     value("trusted_proxies"),
     TLS,
     value("ca"),
+];
+
+const WEB: &[ConfigKey] = &[
+    value("listen"),
+    TLS,
+    value("hosts"),
+    value("local_users"),
+    table("trust", &[value("proxies"), value("header")]),
+    ConfigKey { name: "users", holds: Holds::NamedTables(&[value("role"), value("token"), value("password")]) },
 ];
 
 const RECOGNISER: &[ConfigKey] = &[

@@ -22,6 +22,7 @@ use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
 use crate::config::sections::timezone::zones;
+use crate::config::sections::web::web;
 use crate::config::template::text::{Template, Templates};
 use crate::config::template::variables::TemplateScope;
 use crate::domain::retry::RetryPolicy;
@@ -175,7 +176,12 @@ impl Reader<'_> {
         private.extend(self.key_files(file));
         private.extend(serve.keys.places.folder().map(Path::to_owned));
         let callback = callback(self, &file.section("callback"));
-        let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
+        let web = web(self, &file.section("web"));
+        let pairs = [
+            serve.tls.as_ref(),
+            callback.as_ref().and_then(|callback| callback.tls.as_ref()),
+            web.as_ref().and_then(|web| web.tls.as_ref()),
+        ];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
         let captions = caption_rules(&file.section("captions"), &CaptionRules::default());
         let review = review_rules(&file.section("review"), ReviewRules::default());
@@ -204,6 +210,7 @@ impl Reader<'_> {
             display_zone: zones.display_zone,
             prices: prices(file),
             callback,
+            web,
             retry: retry(&file.section("retry")),
             state,
             serve,

@@ -137,6 +137,7 @@ impl Manual {
             let inner = match path.rsplit_once('.') {
                 Some(("services", _)) => "service".to_owned(),
                 Some(("serve.recognisers", _)) => "serve.recogniser".to_owned(),
+                Some(("web.users", _)) => "web.user".to_owned(),
                 _ => path.clone(),
             };
             self.remark(&path, comment_above(text, name.span().start), value.get_ref());
@@ -302,7 +303,11 @@ mod tests {
                 _ => "{ a = 1 }",
             };
             let (table, key) = path.rsplit_once('.').unwrap_or(("", &path));
-            let table = if table == "serve.recogniser" { "serve.recognisers.house" } else { table };
+            let table = match table {
+                "serve.recogniser" => "serve.recognisers.house",
+                "web.user" => "web.users.ann",
+                table => table,
+            };
             let text = match table.strip_prefix("source") {
                 None if table.is_empty() => format!("{key} = {wrong}\n[[source]]\nfolder = \"inbox\"\n"),
                 Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")

@@ -40,8 +40,8 @@ pub enum Shape {
 }
 
 /// Returns the form of the value with this dotted path; paths of [services.NAME] begin with `service`, those of
-/// [serve.recognisers.NAME] with `serve.recogniser`. `None` for a
-/// path that is no value of `jobs.toml`.
+/// [serve.recognisers.NAME] with `serve.recogniser`, those of [web.users.NAME] with `web.user`. `None` for a path that is
+/// no value of `jobs.toml`.
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
@@ -61,7 +61,11 @@ pub fn shape(path: &str) -> Option<Shape> {
         "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
         "service.upload" => S::Choice(&["original", "audio"]),
         "service.price_per_hour" => S::Number,
-        "callback.listen" | "serve.listen" => S::Address,
+        "callback.listen" | "serve.listen" | "web.listen" => S::Address,
+        "web.tls.cert" | "web.tls.key" | "web.trust.header" => S::Text,
+        "web.hosts" | "web.local_users" | "web.trust.proxies" => S::List(0, &S::Text),
+        "web.user.role" => S::Choice(&["viewer", "editor", "operator"]),
+        "web.user.token" | "web.user.password" => S::Secret,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" | "source.speaker_names" => {

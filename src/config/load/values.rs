@@ -3,6 +3,7 @@
 use super::quantities::quoted;
 use super::toml_reader::{Section, Spot, ValueError, refusal, some_time_in, text, wrong_type};
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
+use crate::wire::network::{Network, NetworkError};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
@@ -43,6 +44,12 @@ pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, ValueError> {
     value
         .as_bool()
         .ok_or_else(|| wrong_type("true or false", value, meant.unwrap_or("write true or false, without quotes")))
+}
+
+/// Reads an address or a network of addresses.
+pub(crate) fn network(value: &DeValue<'_>) -> Result<Network, ValueError> {
+    let fix = "write it like \"127.0.0.1\" or \"10.0.0.0/8\"";
+    text(value)?.parse().map_err(|error: NetworkError| refusal(error.to_string(), fix))
 }
 
 pub(crate) fn header(value: &DeValue<'_>) -> Result<HeaderName, ValueError> {

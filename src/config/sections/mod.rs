@@ -20,3 +20,4 @@ pub(crate) mod sources;
 pub(crate) mod timezone;
 mod timing;
 pub(crate) mod track_selection;
+pub(crate) mod web;

@@ -5,12 +5,11 @@ use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{
     Section, ValueError, duration_in, integer_from, refusal, size, some_time_in, text,
 };
-use crate::config::load::values::{address, base_url, boolean, header, or, reject_user, values, web_url};
+use crate::config::load::values::{address, base_url, boolean, header, network, or, reject_user, values, web_url};
 use crate::config::model::{ServeConfig, Source, WebhookConfig};
 use crate::domain::zone::Zone;
 use crate::wire::address::is_loopback;
 use crate::wire::enrichment::Shapes;
-use crate::wire::network::{Network, NetworkError};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
@@ -96,11 +95,6 @@ fn webhook_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
 
 fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
     base_url(value, "https://stt.example.org", "clients send their key in the header that `key_header` names")
-}
-
-fn network(value: &DeValue<'_>) -> Result<Network, ValueError> {
-    let fix = "write it like \"127.0.0.1\" or \"10.0.0.0/8\"";
-    text(value)?.parse().map_err(|error: NetworkError| refusal(error.to_string(), fix))
 }
 
 /// Reads an origin and writes it as browsers do: without the default port, the host in lower case.

@@ -138,6 +138,18 @@ impl CommandHandler {
         })
     }
 
+    /// As [`CommandHandler::carry_out`], for somebody who is not at this machine: the history of the job says who it was.
+    pub async fn carry_out_for(&self, request: ControlRequest, by: &str) -> Result<ControlAnswer, CommandRefusal> {
+        let command = request.command_on_job();
+        let answer = self.carry_out(request).await?;
+        if let Some((command, job)) = command.zip(answer.changed_job()) {
+            tracing::info!(%job, command, by, "a person gave a command over HTTP");
+            let words = format!("{} gave the command `{command}` over HTTP", crate::domain::escape::line(by));
+            self.store.note_command(job, words, self.clock.now()).await?;
+        }
+        Ok(answer)
+    }
+
     /// Records a person's confirmation that the queue knows every purchase at a service.
     async fn trust(&self, service: &ServiceName) -> Result<(), CommandRefusal> {
         tracing::info!(%service, "a person confirmed that the queue knows everything that was bought at the service");

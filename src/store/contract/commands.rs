@@ -57,6 +57,9 @@ pub trait Commands: Send + Sync {
     /// it changes. The history gets a line. Not applicable if the job did not end so. Durable when it returns.
     async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
+    /// Adds a line to the history of a job: which command a person gave, and who. Nothing if there is no such job.
+    async fn note_command(&self, job: JobId, words: String, now: Timestamp) -> Result<(), StoreError>;
+
     /// Removes the history of a job for good, and returns how many lines it had. Durable when it returns.
     async fn erase_history(&self, job: JobId) -> Result<u64, StoreError>;
 

@@ -8,6 +8,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::stage::StageKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tokio::sync::broadcast;
 
 /// Number of jobs by stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -175,6 +176,9 @@ pub trait Queries: Send + Sync {
 
     /// Returns a job's history, oldest entry first.
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
+
+    /// Returns the lines of all histories from now on, as they are written. A receiver that is too slow misses some.
+    fn steps(&self) -> broadcast::Receiver<HistoryEntry>;
 
     /// Returns the pauses that are in effect.
     async fn pauses(&self) -> Result<Pauses, StoreError>;

@@ -38,6 +38,14 @@ impl Commands for QueueStore {
         self.durable(outcome).await
     }
 
+    async fn note_command(&self, job: JobId, words: String, now: Timestamp) -> Result<(), StoreError> {
+        let queue = self.queue();
+        if let Some(job) = queue.rows.load(job)? {
+            queue.note_line(&HistoryEntry { at: now, words: Some(words), ..note(&job) });
+        }
+        Ok(())
+    }
+
     async fn erase_history(&self, job: JobId) -> Result<u64, StoreError> {
         let journal = Arc::clone(&self.journal);
         blocking(move || journal.erase(job)).await

@@ -24,6 +24,7 @@ use crate::store::index::job_index::JobIndex;
 use crate::store::journal::PurchaseHashes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::broadcast;
 
 /// How a commit changed the transcriptions that are paid for.
 #[derive(Default)]
@@ -56,6 +57,9 @@ pub struct QueueStore {
 /// A line of the history is written before its row, and a killed process may leave the line alone. A row that had to
 /// be durable was durable if other lines came this much later.
 const HISTORY_AHEAD: Duration = Duration::from_secs(60);
+
+/// Steps that a receiver may be behind.
+const STEPS: usize = 1_024;
 
 /// Rows that are read before other callers get their turn.
 const ROWS_AT_A_TIME: usize = 512;
@@ -127,6 +131,8 @@ struct Queue {
     rows: Box<dyn Rows>,
     journal: Arc<dyn Journal>,
     index: JobIndex,
+    /// Gets each line of the history.
+    steps: broadcast::Sender<HistoryEntry>,
     /// The jobs with a time after the one at which the queue was opened; `None` if that was not checked.
     ahead: Option<Vec<JobId>>,
 }
@@ -146,7 +152,8 @@ impl Queue {
         if rows.has_sightings()? {
             rows.each_bought(&mut |_, bought| index.spending.sight(bought))?;
         }
-        Ok(Self { rows, journal, index, ahead })
+        let steps = broadcast::Sender::new(STEPS);
+        Ok(Self { rows, journal, index, steps, ahead })
     }
 
     fn load(&self, id: JobId) -> Result<Job, StoreError> {
@@ -199,6 +206,7 @@ impl Queue {
         if let Err(error) = self.journal.note(note) {
             tracing::warn!(job = note.job.0, %error, "a line of the history is missing");
         }
+        let _ = self.steps.send(note.clone()); // nobody need be listening
     }
 
     /// Makes the followers of a job due when it has decided what they wait for.

@@ -14,6 +14,7 @@ use crate::store::contract::{
 use crate::store::index::job_index::split;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::broadcast;
 
 #[async_trait::async_trait]
 impl Queries for QueueStore {
@@ -65,6 +66,10 @@ impl Queries for QueueStore {
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let journal = Arc::clone(&self.journal);
         blocking(move || journal.history(job)).await
+    }
+
+    fn steps(&self) -> broadcast::Receiver<HistoryEntry> {
+        self.queue().steps.subscribe()
     }
 
     async fn pauses(&self) -> Result<Pauses, StoreError> {

@@ -11,6 +11,7 @@ use super::status::{QueueStatus, Waiting};
 use super::verify::VerifyPiece;
 use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::Job;
+use crate::domain::names::JobId;
 use crate::domain::pause::Pauses;
 use crate::store::contract::StoreError;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,25 @@ pub enum ControlAnswer {
     Accepted(Box<AcceptedAnswer>),
     /// Messages about what was applied.
     Reloaded(Vec<String>),
+}
+
+impl ControlAnswer {
+    /// Returns the job that a command has changed; `None` if it was none, or more than one.
+    pub fn changed_job(&self) -> Option<JobId> {
+        match self {
+            Self::Added(added) => Some(added.job.id),
+            Self::Retried(retried) => Some(retried.job.id),
+            Self::Bumped(job) | Self::Acknowledged(job) | Self::Cancelled(job) => Some(job.id),
+            Self::Deleted(deleted) => Some(deleted.job.id),
+            Self::Erased(erased) => Some(erased.job.id),
+            Self::Accepted(accepted) => Some(accepted.job.id),
+            Self::Forgotten(ForgetPiece { forgotten, .. }) => match forgotten.as_slice() {
+                [one] => Some(one.id),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// Why a request was not carried out, as a message for the person who made it.

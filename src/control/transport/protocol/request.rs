@@ -111,6 +111,24 @@ pub enum ControlRequest {
     },
 }
 
+impl ControlRequest {
+    /// Returns the name of a command that changes one job; `None` for other requests.
+    pub fn command_on_job(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Add { .. } | Self::AddUrl(_) => "add",
+            Self::Retry { .. } => "retry",
+            Self::Bump { .. } => "bump",
+            Self::Acknowledge { .. } => "acknowledge",
+            Self::Cancel { .. } => "cancel",
+            Self::Delete { .. } => "cancel --delete",
+            Self::Erase(query) if !query.dry_run => "erase",
+            Self::Forget(query) if !query.dry_run => "forget",
+            Self::Accept(_) => "accept",
+            _ => return None,
+        })
+    }
+}
+
 /// The request to add an address that the service fetches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddUrlRequest {

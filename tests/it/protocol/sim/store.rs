@@ -327,6 +327,10 @@ impl Commands for SimStore {
         self.inner.wake(job, now).await
     }
 
+    async fn note_command(&self, job: JobId, words: String, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.note_command(job, words, now).await
+    }
+
     async fn erase_history(&self, job: JobId) -> Result<u64, StoreError> {
         self.inner.erase_history(job).await
     }
@@ -357,6 +361,10 @@ impl Commands for SimStore {
 
 #[async_trait::async_trait]
 impl Queries for SimStore {
+    fn steps(&self) -> tokio::sync::broadcast::Receiver<HistoryEntry> {
+        self.inner.steps()
+    }
+
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
         self.inner.job(id).await
     }

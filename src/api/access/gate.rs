@@ -1,0 +1,167 @@
+//! Finds out who sends a request: by a token, a name and a password, the header of a trusted proxy, or the user of this
+//! machine who opened the connection.
+
+use super::caller::{AccessRefusal, Caller};
+use super::credentials::{LONGEST_PASSWORD, is_password, is_token};
+use super::lockout::{Attempt, Lockout};
+use super::peer_user::peer_user;
+use super::same_site::check_site;
+use crate::blocking::blocking;
+use crate::clock::{Clock, Uptime};
+use crate::config::model::{WebConfig, WebUser};
+use crate::domain::role::Role;
+use crate::permission_errors::name_or_uid;
+use axum::http::{HeaderMap, Method, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// The hash of a password that nobody has: who asks for an unknown user waits as long as for a known one.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$c2NyaWJlZC1ub2JvZHkhIQ$QcYxKPOZKWVKRdB7i8WdKYvQKLcSh2eAwI0EqSb1h1k";
+
+/// Decides who a request comes from.
+pub struct Gate {
+    config: WebConfig,
+    clock: Arc<dyn Clock>,
+    /// The port on which the API listens.
+    port: u16,
+    lockout: Mutex<Lockout>,
+    /// One password is checked at a time, since each takes memory.
+    passwords: Semaphore,
+}
+
+/// What a request gives to say who sends it.
+#[derive(Debug, PartialEq, Eq)]
+enum Given {
+    Token(String),
+    Password {
+        user: String,
+        password: String,
+    },
+    /// A header that is neither.
+    Malformed,
+    Nothing,
+}
+
+impl Gate {
+    pub fn new(config: WebConfig, port: u16, clock: Arc<dyn Clock>) -> Self {
+        Self { config, clock, port, lockout: Mutex::default(), passwords: Semaphore::new(1) }
+    }
+
+    /// Returns who sends a request.
+    ///
+    /// # Errors
+    /// See [`AccessRefusal`].
+    pub async fn caller(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        peer: SocketAddr,
+    ) -> Result<Caller, AccessRefusal> {
+        check_site(method, headers, &self.config.hosts)?;
+        match given(headers) {
+            Given::Token(token) => self.by_token(&token, peer),
+            Given::Password { user, password } => self.by_password(user, password, peer).await,
+            Given::Malformed => Err(AccessRefusal::WrongCredentials),
+            Given::Nothing => match self.by_proxy(headers, peer) {
+                Some(caller) => caller,
+                None => self.by_machine(peer).await,
+            },
+        }
+    }
+
+    fn by_token(&self, token: &str, peer: SocketAddr) -> Result<Caller, AccessRefusal> {
+        let attempt = Attempt { from: peer.ip(), user: None };
+        let now = self.clock.uptime();
+        self.check_wait(&attempt, now)?;
+        let has = |user: &WebUser| user.token.as_ref().is_some_and(|hash| is_token(token, hash.expose()));
+        match self.config.users.iter().find(|(_, user)| has(user)) {
+            Some((name, user)) => {
+                self.lockout().succeeded(&attempt);
+                Ok(Caller { name: name.clone(), role: user.role })
+            }
+            None => {
+                self.lockout().failed(attempt, now);
+                Err(AccessRefusal::WrongCredentials)
+            }
+        }
+    }
+
+    async fn by_password(&self, name: String, password: String, peer: SocketAddr) -> Result<Caller, AccessRefusal> {
+        let attempts = [Some(name.clone()), None].map(|user| Attempt { from: peer.ip(), user });
+        let user = self.config.users.get(&name);
+        let hash = user.and_then(|user| user.password.as_ref()).map_or(NOBODY, |hash| hash.expose()).to_owned();
+        let _turn = self.passwords.acquire().await;
+        // Checked in turn: many attempts at once are no way around the wait.
+        let now = self.clock.uptime();
+        attempts.iter().try_for_each(|attempt| self.check_wait(attempt, now))?;
+        let is_right = password.len() <= LONGEST_PASSWORD && blocking(move || is_password(&password, &hash)).await;
+        match user.filter(|_| is_right) {
+            Some(user) => {
+                attempts.iter().for_each(|attempt| self.lockout().succeeded(attempt));
+                Ok(Caller { name, role: user.role })
+            }
+            None => {
+                attempts.into_iter().for_each(|attempt| self.lockout().failed(attempt, now));
+                Err(AccessRefusal::WrongCredentials)
+            }
+        }
+    }
+
+    /// Returns the user whom a trusted proxy names; `None` if none does.
+    fn by_proxy(&self, headers: &HeaderMap, peer: SocketAddr) -> Option<Result<Caller, AccessRefusal>> {
+        let trust = self.config.trust.as_ref()?;
+        let named = headers.get(&trust.header)?;
+        trust.proxies.iter().any(|network| network.contains(peer.ip())).then(|| {
+            let is_one = headers.get_all(&trust.header).iter().count() == 1;
+            let name = named.to_str().ok().map(str::trim).filter(|_| is_one).unwrap_or_default();
+            self.user(name)
+        })
+    }
+
+    async fn by_machine(&self, peer: SocketAddr) -> Result<Caller, AccessRefusal> {
+        let port = self.port;
+        let Some(uid) = blocking(move || peer_user(peer, port)).await else { return Err(AccessRefusal::NoCredentials) };
+        let name = blocking(move || name_or_uid(uid)).await;
+        if uid == rustix::process::geteuid().as_raw() {
+            return Ok(Caller { name, role: Role::Operator });
+        }
+        match self.config.local_users.contains(&name) {
+            true => self.user(&name),
+            false => Err(AccessRefusal::NoCredentials),
+        }
+    }
+
+    fn user(&self, name: &str) -> Result<Caller, AccessRefusal> {
+        let user = self.config.users.get(name).ok_or_else(|| AccessRefusal::UnknownUser(name.to_owned()))?;
+        Ok(Caller { name: name.to_owned(), role: user.role })
+    }
+
+    fn check_wait(&self, attempt: &Attempt, now: Uptime) -> Result<(), AccessRefusal> {
+        self.lockout().wait(attempt, now).map_or(Ok(()), |left| Err(AccessRefusal::LockedOut(left)))
+    }
+
+    fn lockout(&self) -> MutexGuard<'_, Lockout> {
+        self.lockout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads `Authorization` (RFC 6750, RFC 7617).
+fn given(headers: &HeaderMap) -> Given {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Given::Nothing };
+    let pair = value.to_str().ok().and_then(|text| text.trim().split_once(' '));
+    match pair.map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest.trim())) {
+        Some((scheme, token)) if scheme == "bearer" => Given::Token(token.to_owned()),
+        Some((scheme, encoded)) if scheme == "basic" => basic(encoded).unwrap_or(Given::Malformed),
+        _ => Given::Malformed,
+    }
+}
+
+fn basic(encoded: &str) -> Option<Given> {
+    let text = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some(Given::Password { user: user.to_owned(), password: password.to_owned() })
+}

@@ -1,0 +1,37 @@
+//! Which role a request needs. A new request has to be given one here.
+
+use crate::control::transport::protocol::ControlRequest;
+use crate::domain::role::Role;
+
+/// Returns the least role for a request.
+pub fn required_role(request: &ControlRequest) -> Role {
+    use ControlRequest as R;
+    match request {
+        R::Status
+        | R::Health
+        | R::LongWaits { .. }
+        | R::Waiting { .. }
+        | R::Jobs(_)
+        | R::Show { .. }
+        | R::Explain { .. }
+        | R::LookUp { .. }
+        | R::Bought { .. }
+        | R::Cost(_)
+        | R::Paused => Role::Viewer,
+        R::Verify(query) if !query.repair => Role::Viewer,
+        R::Render(query) if query.dry_run => Role::Viewer,
+        // They spend nothing and remove nothing that scribed cannot write again.
+        R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Verify(_) | R::Render(_) => Role::Editor,
+        R::Add { .. }
+        | R::AddUrl(_)
+        | R::Retry { .. }
+        | R::Cancel { .. }
+        | R::Delete { .. }
+        | R::Erase(_)
+        | R::Forget(_)
+        | R::Pause { .. }
+        | R::Resume { .. }
+        | R::Trust { .. }
+        | R::Reload => Role::Operator,
+    }
+}

@@ -1,0 +1,264 @@
+//! The metrics, from the status of the queue. Pure. Their names follow the conventions of Prometheus: base units, and
+//! `_total` for what only grows.
+
+use super::metric_family::{Kind, MetricFamily, Series};
+use super::process::ProcessValues;
+use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ServiceStatus, Waiting};
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::stage::StageKind;
+use crate::store::contract::JobCounts;
+use prometheus_client::registry::Unit;
+use std::collections::BTreeMap;
+
+/// What the metrics are made from.
+pub struct MetricSources<'a> {
+    pub status: &'a QueueStatus,
+    pub waiting: &'a Waiting,
+    pub by_source: &'a BTreeMap<SourceName, JobCounts>,
+    pub process: &'a ProcessValues,
+    pub now: Timestamp,
+}
+
+/// Returns all metrics.
+pub fn families(sources: &MetricSources<'_>) -> Vec<MetricFamily> {
+    let MetricSources { status, waiting, by_source, process, now } = sources;
+    let mut all = vec![build_info(), jobs(by_source)];
+    all.extend(attention(status));
+    all.push(waiting_jobs(waiting));
+    all.extend(status.daemon.iter().flat_map(|daemon| since_start(daemon, *now)));
+    all.extend(services(&status.services));
+    all.extend(budgets(&status.budget));
+    all.extend(scans(status));
+    all.extend(folders(status, *now));
+    all.extend(this_process(process));
+    all
+}
+
+fn build_info() -> MetricFamily {
+    let series = vec![labelled(vec![("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0)];
+    gauge("scribed_build_info", "The release of scribed that runs", None, series)
+}
+
+fn jobs(by_source: &BTreeMap<SourceName, JobCounts>) -> MetricFamily {
+    let series = by_source.iter().flat_map(|(source, counts)| {
+        let of_stage = |kind: StageKind| {
+            let labels = vec![("source", source.to_string()), ("stage", kind.name().to_owned())];
+            labelled(labels, counts.of(kind) as f64)
+        };
+        StageKind::ALL.into_iter().map(of_stage)
+    });
+    gauge("scribed_jobs", "Jobs in the queue, by source and stage", None, series.collect())
+}
+
+/// What a person should look at.
+fn attention(status: &QueueStatus) -> Vec<MetricFamily> {
+    let one = |name, help, value: u64| gauge(name, help, None, vec![labelled(Vec::new(), value as f64)]);
+    vec![
+        one(
+            "scribed_jobs_failed_unhandled",
+            "Failed jobs that nobody has retried or acknowledged",
+            status.unhandled_failures,
+        ),
+        one(
+            "scribed_jobs_incomplete_unhandled",
+            "Incomplete jobs that nobody has acknowledged",
+            status.unhandled_incomplete,
+        ),
+        one(
+            "scribed_jobs_suspect",
+            "Jobs whose results a check warns of, and that nobody has acknowledged",
+            status.with_warnings,
+        ),
+        one(
+            "scribed_jobs_waiting_for_person",
+            "Jobs that are stuck or wait for a person's decision",
+            status.waiting_for_a_person,
+        ),
+        one(
+            "scribed_manifest_rows_wrong",
+            "Rows of manifests that request nothing until they are corrected",
+            wrong_rows(status),
+        ),
+    ]
+}
+
+fn wrong_rows(status: &QueueStatus) -> u64 {
+    status.manifests.iter().map(|manifest| manifest.wrong).sum()
+}
+
+fn waiting_jobs(waiting: &Waiting) -> MetricFamily {
+    let series =
+        waiting.waiting_for.iter().map(|(reason, jobs)| labelled(vec![("reason", reason.clone())], *jobs as f64));
+    gauge("scribed_jobs_waiting", "Jobs that have not ended, by what they wait for", None, series.collect())
+}
+
+/// What the process has done since its start.
+fn since_start(daemon: &DaemonStatus, now: Timestamp) -> Vec<MetricFamily> {
+    let outcome = |name: &str, jobs: u64| labelled(vec![("outcome", name.to_owned())], jobs as f64);
+    let ended = vec![
+        outcome("written", daemon.done.saturating_sub(daemon.incomplete)),
+        outcome("incomplete", daemon.incomplete),
+        outcome("failed", daemon.failed),
+        outcome("skipped", daemon.skipped),
+    ];
+    let total = |value: f64| vec![labelled(Vec::new(), value)];
+    let started = daemon.since.0.min(now.0) as f64 / 1e3;
+    let mut all = vec![
+        counter("scribed_jobs_ended", "Jobs that have ended since the start of the process", None, ended),
+        counter(
+            "scribed_audio_written",
+            "Length of the recordings whose outputs were written",
+            Some(Unit::Seconds),
+            total(daemon.audio_millis as f64 / 1e3),
+        ),
+        counter(
+            "scribed_sent",
+            "What was sent to services, repeated uploads included",
+            Some(Unit::Bytes),
+            total(daemon.sent_bytes as f64),
+        ),
+        gauge("process_start_time", "Start of the process, in seconds since 1970", Some(Unit::Seconds), total(started)),
+    ];
+    if let Some(calls) = &daemon.callbacks {
+        let of = |name: &str, calls: u64| labelled(vec![("outcome", name.to_owned())], calls as f64);
+        let series =
+            vec![of("accepted", calls.taken), of("unknown_address", calls.strange), of("refused", calls.refused)];
+        all.push(counter("scribed_callbacks", "Callbacks that were received", None, series));
+    }
+    all
+}
+
+fn services(services: &[ServiceStatus]) -> Vec<MetricFamily> {
+    let name = |service: &ServiceStatus| ("service", service.service.to_string());
+    let up = |service: &ServiceStatus| labelled(vec![name(service)], f64::from(u8::from(service.trouble.is_none())));
+    let jobs = |service: &ServiceStatus| {
+        let of = |state: &str, jobs: u64| labelled(vec![name(service), ("state", state.to_owned())], jobs as f64);
+        let waiting = service.open.saturating_sub(service.on_their_way);
+        [of("waiting", waiting), of("in_progress", service.on_their_way), of("transcribing", service.running)]
+    };
+    let limits = |service: &ServiceStatus| {
+        let of = |what: &str, kind: &str, value: f64| {
+            labelled(vec![name(service), ("limit", what.to_owned()), ("kind", kind.to_owned())], value)
+        };
+        let pair = |what: &str, (agreed, found): (usize, usize)| {
+            [of(what, "configured", agreed as f64), of(what, "learned", found as f64)]
+        };
+        let learned = service.learned_limits.as_ref();
+        let pairs = learned.map(|limits| [pair("uploads", limits.uploads), pair("running", limits.running)].concat());
+        pairs.unwrap_or_default()
+    };
+    vec![
+        gauge(
+            "scribed_service_up",
+            "Whether the service accepts new work (1) or not (0)",
+            None,
+            services.iter().map(up).collect(),
+        ),
+        gauge(
+            "scribed_service_jobs",
+            "Jobs of the service that have not ended",
+            None,
+            services.iter().flat_map(jobs).collect(),
+        ),
+        gauge(
+            "scribed_service_limit",
+            "Limits of concurrent work: as configured, and as learned from the service",
+            None,
+            services.iter().flat_map(limits).collect(),
+        ),
+    ]
+}
+
+fn budgets(budgets: &[BudgetUse]) -> Vec<MetricFamily> {
+    let series = budgets.iter().flat_map(|budget| {
+        let source = budget.source.as_ref().map(ToString::to_string).unwrap_or_default();
+        let of = |part: &str, millis: u64| {
+            let period = budget.period.name().to_owned();
+            let labels = vec![("source", source.clone()), ("period", period), ("part", part.to_owned())];
+            labelled(labels, millis as f64 / 1e3)
+        };
+        [of("allowed", budget.allowed), of("spent", budget.spent()), of("reserved", budget.reserved)]
+    });
+    let help = "Billed audio of each budget; without a source, of all sources together";
+    vec![gauge("scribed_budget", help, Some(Unit::Seconds), series.collect())]
+}
+
+fn scans(status: &QueueStatus) -> Vec<MetricFamily> {
+    let seconds = |at: Timestamp| at.0 as f64 / 1e3;
+    let series = |of: &dyn Fn(&crate::control::transport::protocol::ScanStatus) -> Option<Timestamp>| -> Vec<Series> {
+        let one = |scan| Some(labelled(vec![("source", scan_source(scan))], seconds(of(scan)?)));
+        status.scans.iter().filter_map(one).collect()
+    };
+    vec![
+        gauge(
+            "scribed_scan_start_time",
+            "Start of the last scan of the source, in seconds since 1970",
+            Some(Unit::Seconds),
+            series(&|scan| scan.begun),
+        ),
+        gauge(
+            "scribed_scan_end_time",
+            "End of the last scan of the source, in seconds since 1970",
+            Some(Unit::Seconds),
+            series(&|scan| scan.ended),
+        ),
+        gauge(
+            "scribed_scan_next_time",
+            "Start of the next scan of the source, in seconds since 1970",
+            Some(Unit::Seconds),
+            series(&|scan| scan.next),
+        ),
+    ]
+}
+
+fn scan_source(scan: &crate::control::transport::protocol::ScanStatus) -> String {
+    scan.source.to_string()
+}
+
+/// Folders that are not available, and pauses. There is a series for each source, so that an alert ends when it ends.
+fn folders(status: &QueueStatus, now: Timestamp) -> Vec<MetricFamily> {
+    let away: Vec<&SourceName> = status.frozen.iter().map(|frozen| &frozen.source).collect();
+    let known = status.scans.iter().map(|scan| &scan.source).chain(away.iter().copied());
+    let known: std::collections::BTreeSet<&SourceName> = known.collect();
+    let up = known
+        .iter()
+        .map(|source| labelled(vec![("source", source.to_string())], f64::from(u8::from(!away.contains(source)))));
+    let all = labelled(vec![("source", String::new())], f64::from(u8::from(status.pauses.all(now).is_some())));
+    let paused =
+        status.pauses.active_sources(now).map(|(source, _)| labelled(vec![("source", source.to_string())], 1.0));
+    vec![
+        gauge(
+            "scribed_source_available",
+            "Whether the folder of the source is available (1) or not (0)",
+            None,
+            up.collect(),
+        ),
+        gauge(
+            "scribed_paused",
+            "Whether uploads and submissions are paused; without a source, of all sources",
+            None,
+            std::iter::once(all).chain(paused).collect(),
+        ),
+    ]
+}
+
+fn this_process(process: &ProcessValues) -> Vec<MetricFamily> {
+    let one = |value: Option<f64>| value.map(|value| labelled(Vec::new(), value)).into_iter().collect::<Vec<_>>();
+    vec![
+        counter("process_cpu", "Processor time of the process", Some(Unit::Seconds), one(process.cpu_seconds)),
+        gauge("process_resident_memory", "Memory of the process", Some(Unit::Bytes), one(process.resident_bytes)),
+        gauge("process_open_fds", "Open files of the process", None, one(process.open_files)),
+    ]
+}
+
+fn labelled(labels: Vec<(&'static str, String)>, value: f64) -> Series {
+    Series { labels, value }
+}
+
+fn gauge(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
+    MetricFamily { name, help, unit, kind: Kind::Gauge, series }
+}
+
+fn counter(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
+    MetricFamily { name, help, unit, kind: Kind::Counter, series }
+}

@@ -1,0 +1,47 @@
+//! `GET /metrics`: the state of the queue for Prometheus, in its text format. The number of series is bounded by what
+//! `jobs.toml` names: no job and no path is a label. Start reading at `families.rs`.
+
+mod families;
+mod metric_family;
+mod process;
+
+use super::server::Api;
+use crate::api::answer::ApiProblem;
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
+use crate::store::contract::StoreError;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use families::{MetricSources, families};
+use metric_family::encode;
+
+/// The type of the answer (OpenMetrics 1.0, which Prometheus reads).
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Returns all metrics as they are now.
+///
+/// # Errors
+/// The queue cannot be read.
+pub async fn metrics(api: &Api) -> Result<Response, ApiProblem> {
+    let failed = |error: StoreError| ApiProblem::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string());
+    let handler = api.latest.get();
+    let ask = async |request| match handler.carry_out(request).await {
+        Ok(answer) => Ok(answer),
+        Err(refusal) => Err(ApiProblem::of_refusal(refusal, StatusCode::INTERNAL_SERVER_ERROR)),
+    };
+    let ControlAnswer::Status(status) = ask(ControlRequest::Status).await? else {
+        return Err(ApiProblem::unexpected());
+    };
+    let ControlAnswer::Waiting(waiting) = ask(ControlRequest::Waiting { after: None }).await? else {
+        return Err(ApiProblem::unexpected());
+    };
+    let sources = MetricSources {
+        status: &status,
+        waiting: &waiting,
+        by_source: &handler.store.counts_by_source().await.map_err(failed)?,
+        process: &process::process_values(),
+        now: api.now(),
+    };
+    let text = encode(families(&sources))
+        .map_err(|_| ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written as text"))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,183 @@
+//! Takes the connections of the HTTP API, and finds out who sends each request before anything else of it is read.
+
+use super::access::{Caller, Gate};
+use super::answer::ApiProblem;
+use super::routes::{BASE, Call, Endpoint, endpoints};
+use super::{events, metrics, openapi};
+use crate::clock::Clock;
+use crate::config::model::WebConfig;
+use crate::control::commands::reload::LatestHandler;
+use crate::domain::names::Timestamp;
+use crate::server::http::connections::{ConnectionSlot, Full, Most};
+use crate::server::http::listener;
+use crate::server::http::listener::ListenerLimits;
+use crate::server::http::tls::{ListenerTls, PlainPeers};
+use crate::tls::pair::PairError;
+use axum::extract::{Extension, RawPathParams, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, Router, get, on};
+use serde_json::Value;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+const LIMITS: ListenerLimits = ListenerLimits {
+    connections: Most { all: 256, loopback: 256, address: 64 },
+    head: Duration::from_secs(20),
+    write: Duration::from_secs(60),
+};
+
+/// How long running requests may take to end when the process stops.
+const SHUTDOWN_TIME_OUT: Duration = Duration::from_secs(2);
+
+/// What endpoints work with.
+pub struct Api {
+    pub latest: LatestHandler,
+    /// Cancelled when the process stops.
+    pub closing: CancellationToken,
+    clock: Arc<dyn Clock>,
+    gate: Gate,
+    document: Value,
+}
+
+impl Api {
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// Why the API cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiListenError {
+    #[error(
+        "cannot listen on {address} for the HTTP API: {error}; find out which program uses the address, or choose another \
+         `listen` in [web]"
+    )]
+    Listen { address: SocketAddr, error: io::Error },
+    #[error("cannot use `tls` of [web]: {0}")]
+    Tls(#[from] PairError),
+}
+
+/// The bound socket of the API, before requests are answered.
+pub struct ApiListener {
+    /// The address, with the port that the system chose if the configured one is 0.
+    pub address: SocketAddr,
+    listener: TcpListener,
+    tls: Option<Arc<ListenerTls>>,
+    config: WebConfig,
+}
+
+impl ApiListener {
+    /// Binds the socket and reads the certificate.
+    ///
+    /// # Errors
+    /// See [`ApiListenError`].
+    pub async fn open(config: &WebConfig, clock: &dyn Clock) -> Result<Self, ApiListenError> {
+        let open = |files| ListenerTls::open(files, PlainPeers::Refused, clock.now()).map(Arc::new);
+        let tls = config.tls.as_ref().map(open).transpose()?;
+        let failed = |error| ApiListenError::Listen { address: config.listen, error };
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { address, listener, tls, config: config.clone() })
+    }
+
+    /// Returns the address as a browser takes it.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Answers requests until `stop` is cancelled.
+    pub async fn serve(self, latest: LatestHandler, clock: Arc<dyn Clock>, stop: &CancellationToken) {
+        let Self { address, listener, tls, config } = self;
+        let endpoints = endpoints();
+        let api = Arc::new(Api {
+            latest,
+            closing: stop.clone(),
+            gate: Gate::new(config, address.port(), Arc::clone(&clock)),
+            document: openapi::document(&endpoints),
+            clock: Arc::clone(&clock),
+        });
+        let router = router(endpoints, &api);
+        let answer = move |request, peer| answer(Arc::clone(&api), router.clone(), request, peer);
+        let mut serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, LIMITS, stop.clone()));
+        let watching = tls.map(|tls| tokio::spawn(tls.watch(clock)));
+        stop.cancelled().await;
+        if tokio::time::timeout(SHUTDOWN_TIME_OUT, &mut serving).await.is_err() {
+            serving.abort();
+        }
+        watching.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
+    let mut router = Router::new()
+        .route(&format!("{BASE}/openapi.json"), get(document))
+        .route(&format!("{BASE}/events"), get(steps))
+        .route("/metrics", get(metrics));
+    for Endpoint { method, path, handle, .. } in endpoints {
+        let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
+        let answer = move |State(api): State<Arc<Api>>,
+                           Extension(caller): Extension<Caller>,
+                           params: RawPathParams,
+                           request: Request| async move {
+            let id = params.iter().next().map(|(_, value)| value.to_owned());
+            handle(Call::new(api, caller, id, request)).await
+        };
+        router = router.route(&format!("{BASE}{path}"), on(filter, answer));
+    }
+    let unknown = || async { ApiProblem::new(StatusCode::NOT_FOUND, "there is nothing at this path") };
+    let wrong_method = || async { ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "the path has other methods") };
+    router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(Arc::clone(api))
+}
+
+async fn answer(api: Arc<Api>, router: Router, mut request: Request, peer: SocketAddr) -> Response {
+    if request.extensions().get::<Full>().is_some() {
+        let words = "too many connections are open; try again in a minute";
+        let problem = ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, words);
+        return ApiProblem { retry_after: Some(60), ..problem }.into_response();
+    }
+    let place = request.extensions().get::<ConnectionSlot>().cloned();
+    let caller = match api.gate.caller(request.method(), request.headers(), peer).await {
+        Ok(caller) => caller,
+        Err(refusal) => {
+            tracing::debug!(%peer, ?refusal, "a request to the HTTP API is refused");
+            return with_security_headers(ApiProblem::from(refusal).into_response());
+        }
+    };
+    // From here on the connection keeps its place until the answer is made.
+    let _working = place.as_ref().and_then(ConnectionSlot::start_request);
+    request.extensions_mut().insert(caller);
+    let answered = router.oneshot(request).await;
+    with_security_headers(answered.unwrap_or_else(|impossible| match impossible {}))
+}
+
+/// Nothing of an answer is a page, and nothing of it is kept by browsers and proxies.
+fn with_security_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    ] {
+        headers.insert(name, axum::http::HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn document(State(api): State<Arc<Api>>) -> Response {
+    axum::Json(&api.document).into_response()
+}
+
+async fn steps(State(api): State<Arc<Api>>) -> Response {
+    events::stream_steps(&api)
+}
+
+async fn metrics(State(api): State<Arc<Api>>) -> Response {
+    metrics::metrics(&api).await.into_response()
+}

@@ -1,0 +1,6 @@
+//! The HTTP API of the queue: who may use it, what it answers, and the metrics.
+
+mod access;
+mod document;
+mod requests;
+mod served;
