@@ -259,6 +259,18 @@ impl queue::Journal for HistoryFiles {
     fn paid(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> Result<(), StoreError> {
         self.append_purchases(paid, renamed).map_err(|error| self.failed(&error))
     }
+
+    fn lengths(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let length = |path: PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, path.metadata()?.len()))
+        };
+        let paths = self.files().map(|files| files.into_iter().chain([self.dir.join(PURCHASES)]));
+        let lengths = paths.and_then(|paths| paths.filter(|path| path.exists()).map(length).collect());
+        lengths.map_err(|error: io::Error| {
+            StoreError::Unwritable(format!("cannot read the history in {}: {error}", self.dir.display()))
+        })
+    }
 }
 
 /// Returns the file name for the note's own time, so that no clock is asked.

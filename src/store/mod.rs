@@ -12,5 +12,6 @@ mod parts;
 pub(crate) mod process_lock;
 pub(crate) mod queue;
 pub(crate) mod row_change;
+pub(crate) mod row_file;
 pub(crate) mod sled;
 pub(crate) mod snapshot;

@@ -29,9 +29,18 @@ impl SnapshotFolder {
         Ok(Self { room, _held: held })
     }
 
+    pub fn name(&self) -> String {
+        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     pub fn path(&self) -> &Path {
         self.room.path()
     }
+}
+
+/// Whether this is the name of such a folder.
+pub fn is_name(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
 }
 
 /// Removes folders whose owner does not live any more. A folder that cannot be removed does no harm. To be called

@@ -12,7 +12,7 @@ use super::verify::VerifyPiece;
 use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::Job;
 use crate::domain::pause::Pauses;
-use crate::store::contract::StoreError;
+use crate::store::contract::{CopiedRows, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The answer to a request: the variant that [`ControlRequest`](super::ControlRequest) names for it.
@@ -39,6 +39,7 @@ pub enum ControlAnswer {
     Deleted(Box<Deleted>),
     Erased(Box<Erased>),
     Cost(CostPiece),
+    RowsCopied(CopiedRows),
     /// What is paused now.
     Paused(Pauses),
     Trusted,
