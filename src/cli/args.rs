@@ -722,14 +722,16 @@ pub enum StateCommand {
     Export(StateFileArgs),
     /// Read such a file into an empty queue. Before anything is bought, the services' lists are read. No daemon may run
     Import(StateFileArgs),
-    /// Copy the whole state into a new file: the queue as of one moment, kept results, history, accepted texts. A daemon
-    /// may run, and goes on meanwhile; a name that ends with .gz compresses the file
+    /// Copy the whole state into a new file: the queue as of one moment, kept results, history, accepted texts. It can be
+    /// used while a daemon runs; a name that ends with .gz compresses the file
     Backup(BackupArgs),
     /// Make the state directory of a backup; it must be empty or absent. Before anything is bought, the services' lists
     /// are read
     Restore(StateFileArgs),
     /// Check the state, or a backup: that everything can be read, and that no file is missing
     Check(StateCheckArgs),
+    /// Show how much space each part of the state takes
+    Size,
 }
 
 #[derive(Debug, Args)]

@@ -19,4 +19,5 @@ pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;
 pub(crate) mod state_file;
+pub(crate) mod state_size;
 pub(crate) mod transport;

@@ -4,7 +4,7 @@
 pub(crate) mod contract;
 mod decode;
 mod index;
-mod journal;
+pub(crate) mod journal;
 mod large;
 pub(crate) mod memory;
 pub(crate) mod params;

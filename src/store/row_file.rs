@@ -14,7 +14,7 @@ const LONGEST_VALUE: u32 = 1 << 20;
 
 /// A row as it is stored: its value has a format, a checksum and JSON (`store/sled/encoding.rs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawRow {
+pub struct RowBytes {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
 }
@@ -31,7 +31,7 @@ impl<'w> RowFileWriter<'w> {
         Ok(Self { to, rows: 0 })
     }
 
-    pub fn put(&mut self, row: &RawRow) -> io::Result<()> {
+    pub fn put(&mut self, row: &RowBytes) -> io::Result<()> {
         self.number(row.key.len())?;
         self.number(row.value.len())?;
         self.to.write_all(&row.key)?;
@@ -75,7 +75,7 @@ impl<R: Read> RowFileReader<R> {
     ///
     /// # Errors
     /// An error of the file system; `UnexpectedEof` or `InvalidData` if the file is incomplete or damaged.
-    pub fn next_row(&mut self) -> io::Result<Option<RawRow>> {
+    pub fn next_row(&mut self) -> io::Result<Option<RowBytes>> {
         let key = self.number()?;
         if key == 0 {
             let mut rows = [0; 8];
@@ -91,7 +91,7 @@ impl<R: Read> RowFileReader<R> {
         }
         let (key, value) = (self.bytes(key)?, self.bytes(value)?);
         self.rows += 1;
-        Ok(Some(RawRow { key, value }))
+        Ok(Some(RowBytes { key, value }))
     }
 
     fn number(&mut self) -> io::Result<u32> {
@@ -115,8 +115,10 @@ fn invalid(words: &str) -> io::Error {
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<RawRow> {
-        [("a", "1"), ("b", ""), ("c", "333")].map(|(key, value)| RawRow { key: key.into(), value: value.into() }).into()
+    fn rows() -> Vec<RowBytes> {
+        [("a", "1"), ("b", ""), ("c", "333")]
+            .map(|(key, value)| RowBytes { key: key.into(), value: value.into() })
+            .into()
     }
 
     fn written() -> Vec<u8> {
@@ -127,7 +129,7 @@ mod tests {
         file
     }
 
-    fn read(file: &[u8]) -> io::Result<Vec<RawRow>> {
+    fn read(file: &[u8]) -> io::Result<Vec<RowBytes>> {
         let mut reader = RowFileReader::begin(file)?;
         let mut rows = Vec::new();
         while let Some(row) = reader.next_row()? {

@@ -5,7 +5,7 @@ use crate::domain::names::{JobId, ServiceName, TranscriptionId};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::store::contract::{HistoryEntry, KnownPurchase, StoreError};
-use crate::store::row_file::RawRow;
+use crate::store::row_file::RowBytes;
 use std::collections::BTreeMap;
 
 /// Where the rows are: memory or sled.
@@ -41,7 +41,7 @@ pub trait Rows: Send {
         Err(StoreError::Unwritable("this queue is in memory, and has no copies".to_owned()))
     }
     /// Returns the next rows of the copy, at most `most`; none after the last.
-    fn next_of_copy(&mut self, _most: usize) -> Result<Vec<RawRow>, StoreError> {
+    fn next_of_copy(&mut self, _most: usize) -> Result<Vec<RowBytes>, StoreError> {
         Ok(Vec::new())
     }
     /// Ends the copy. From then on changes keep nothing for it.

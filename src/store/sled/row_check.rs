@@ -7,7 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::store::large::{self, LargeValues};
 use crate::store::parts::SplitRecord;
-use crate::store::row_file::{RawRow, RowFileReader};
+use crate::store::row_file::{RowBytes, RowFileReader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ pub fn check_rows(from: impl Read, see: &mut dyn FnMut(Result<CheckedRow, String
     if has_format { Ok(()) } else { Err(RowCheckError::Damaged("it has no format version".to_owned())) }
 }
 
-fn checked(row: &RawRow) -> Result<CheckedRow, Flaw> {
+fn checked(row: &RowBytes) -> Result<CheckedRow, Flaw> {
     if row.key == META_FORMAT {
         let format: u8 = unseal(&row.value)?;
         return if format > FORMAT { Err(Flaw::Newer(format)) } else { Ok(CheckedRow::Other) };

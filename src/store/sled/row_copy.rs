@@ -1,7 +1,7 @@
 //! A copy of all rows as of one moment, made while others go on changing them. Rows are copied in the order of their
 //! keys, some at a time; whoever changes a row that was not copied yet first keeps what it was.
 
-use crate::store::row_file::RawRow;
+use crate::store::row_file::RowBytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -30,7 +30,7 @@ impl RowCopy {
     }
 
     /// Returns the next rows, at most `most`; none after the last.
-    pub(super) fn next_rows(&mut self, db: &::sled::Db, most: usize) -> ::sled::Result<Vec<RawRow>> {
+    pub(super) fn next_rows(&mut self, db: &::sled::Db, most: usize) -> ::sled::Result<Vec<RowBytes>> {
         let mut rows = Vec::new();
         let mut after = self.after.take();
         let begin = after.clone().map_or(Bound::Unbounded, Bound::Excluded);
@@ -47,7 +47,7 @@ impl RowCopy {
             let value = value.map(|(_, value)| value.to_vec());
             let value = self.before.remove(&key).unwrap_or(value);
             after = Some(key.clone());
-            rows.extend(value.map(|value| RawRow { key, value }));
+            rows.extend(value.map(|value| RowBytes { key, value }));
         }
         self.after = after;
         Ok(rows)

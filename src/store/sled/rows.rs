@@ -13,7 +13,7 @@ use crate::store::index::job_index::purchase_key_hash;
 use crate::store::large::LargeValues;
 use crate::store::parts::{self, SplitRecord};
 use crate::store::queue::Rows;
-use crate::store::row_file::RawRow;
+use crate::store::row_file::RowBytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -262,7 +262,7 @@ impl Rows for SledRows {
         Ok(FORMAT)
     }
 
-    fn next_of_copy(&mut self, most: usize) -> Result<Vec<RawRow>, StoreError> {
+    fn next_of_copy(&mut self, most: usize) -> Result<Vec<RowBytes>, StoreError> {
         let rows = self.copy().as_mut().map_or(Ok(Vec::new()), |copy| copy.next_rows(&self.db, most));
         rows.map_err(|error| self.store_error(error.into()))
     }

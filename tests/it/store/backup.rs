@@ -350,7 +350,7 @@ fn a_check_names_what_is_missing_and_damaged() {
     let said = run(&bed, ["state", "check", FILE], 1).stdout;
     assert!(said.contains("1 accepted text"), "{said}");
     let said = restored(&bed).stdout;
-    assert!(said.contains("the backup was made of an incomplete state: 1 accepted text"), "{said}");
+    assert!(said.contains("the backup was made of an incomplete state: missing: 1 accepted text"), "{said}");
 }
 
 fn killed_at(bed: &Bed, point: &str, arguments: &[&str]) {
@@ -440,4 +440,31 @@ fn every_backup_of_a_busy_daemon_is_consistent() {
         let jobs = bed.jobs();
         assert!(jobs.values().all(|job| job["stage"] == "written") && jobs.len() == RECORDINGS, "{file}: {jobs:?}");
     }
+}
+
+#[test]
+fn the_size_of_the_state_is_told_by_part_and_old_history_is_removed() {
+    let stub = Stub::well();
+    let bed = Config::of(&stub).inbox("").section("[state]\nkeep_history = \"400d\"").bed();
+    write(&bed, "a.wav", "one");
+    bed.once(0);
+    fs::create_dir_all(bed.path("state/damaged-1/queue")).unwrap();
+    fs::write(bed.path("state/damaged-1/queue/db"), [0; 1000]).unwrap();
+    fs::write(bed.path("state/history/2019-05.jsonl"), "{}\n").unwrap();
+    let dated = fs::File::options().append(true).open(bed.path("state/history/2019-05.jsonl")).unwrap();
+    dated.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_557_000_000)).unwrap();
+    let size = run(&bed, ["state", "size", "--json"], 0).last_object();
+    let part = |name: &str| size["parts"].as_array().unwrap().iter().find(|part| part["part"] == name).cloned();
+    for (name, files) in [("kept results", 1), ("request parameters", 1), ("queues set aside", 1)] {
+        assert_eq!(part(name).unwrap()["files"], json!(files), "{size}");
+    }
+    assert_eq!((&part("queues set aside").unwrap()["bytes"], &size["old_history"]["files"]), (&json!(1000), &json!(1)));
+    let said = run(&bed, ["state", "size"], 0).stdout;
+    assert!(said.contains("1 month") && said.contains("you may delete them"), "{said}");
+    assert!(bed.path("state/history/2019-05.jsonl").exists(), "the report removes nothing");
+    let purchases = fs::read(bed.path("state/history/purchases.log")).unwrap();
+    bed.once(0);
+    assert!(!bed.path("state/history/2019-05.jsonl").exists());
+    assert_eq!(fs::read(bed.path("state/history/purchases.log")).unwrap(), purchases);
+    assert!(files(&bed.path("state/history")).len() >= 2, "this month stays");
 }

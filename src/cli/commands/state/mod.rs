@@ -1,10 +1,11 @@
 //! `scribed state`: commands about the whole state. `transfer.rs` moves a queue as JSON lines, `backup.rs`, `restore.rs`
-//! and `check.rs` keep the state safe. Start reading at `backup.rs`.
+//! and `check.rs` keep the state safe, `size.rs` says what takes how much space. Start reading at `backup.rs`.
 
 mod backup;
 mod check;
 mod restore;
 mod row_snapshot;
+mod size;
 mod transfer;
 
 use crate::cli::args::{StateArgs, StateCommand};
@@ -18,6 +19,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
         StateCommand::Export(args) | StateCommand::Import(args) | StateCommand::Restore(args) => Some(&args.file),
         StateCommand::Backup(args) => Some(&args.file),
         StateCommand::Check(args) => args.file.as_ref(),
+        StateCommand::Size => None,
     };
     if file.is_some_and(|file| file == Path::new("-")) {
         return Err(no_pipe());
@@ -28,6 +30,7 @@ pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError
         StateCommand::Backup(args) => backup::run(context, args).await,
         StateCommand::Restore(args) => restore::run(context, args).await,
         StateCommand::Check(args) => check::run(context, args).await,
+        StateCommand::Size => size::run(context).await,
     }
 }
 
