@@ -5,8 +5,8 @@ use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, erase, forget, list, pause, reload, render, retry_fresh,
-    status, steer, verify,
+    accept, acknowledge, add, add_url, copy_rows, cost, delete, erase, forget, list, pause, reload, render,
+    retry_fresh, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;

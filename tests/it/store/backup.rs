@@ -373,6 +373,11 @@ fn a_backup_or_restore_that_is_killed_leaves_a_whole_state_or_none() {
         }
     }
     backed_up(&bed);
+    let copies = fs::read_dir(bed.path("state")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(
+        !copies.into_iter().any(|name| name.to_str().unwrap().starts_with(".plan-")),
+        "no copy of the queue is left"
+    );
     run(&bed, ["state", "check", FILE], 0);
     assert_eq!(bed.temporaries(), Vec::<PathBuf>::new());
     fs::rename(bed.path("state"), bed.path("before")).unwrap();

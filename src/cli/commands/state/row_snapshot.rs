@@ -8,7 +8,7 @@ use crate::config::model::Config;
 use crate::control::commands::copy_rows::ROWS;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::store::contract::{CopiedRows, StoreError};
-use crate::store::snapshot::SnapshotFolder;
+use crate::store::snapshot::{self, SnapshotFolder};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -30,7 +30,12 @@ pub async fn copy_rows(config: &Config) -> Result<Option<RowSnapshot>, CommandEr
     }
     let queue = QueueAccess::find(config).await?;
     let state = config.state.clone();
-    let folder = blocking(move || SnapshotFolder::within(&state)).await.map_err(|error| unwritable(config, &error))?;
+    let made = blocking(move || {
+        // What interrupted backups left.
+        snapshot::sweep(&state);
+        SnapshotFolder::within(&state)
+    });
+    let folder = made.await.map_err(|error| unwritable(config, &error))?;
     let request = ControlRequest::CopyRows { folder: folder.name() };
     let ControlAnswer::RowsCopied(copied) = queue.request(request).await? else { return Err(protocol_mismatch()) };
     drop(queue);
