@@ -17,7 +17,7 @@ pub(super) async fn remove_old_history(config: &Config, clock: &dyn Clock) {
         Ok(0) => {}
         Ok(months) => tracing::info!(months, "scribed removed history that is older than `keep_history`"),
         Err(error) => {
-            tracing::warn!(%error, "cannot remove history that is older than `keep_history`; scribed tries again tomorrow")
+            tracing::warn!(%error, "cannot remove history that is older than `keep_history`; scribed tries again later");
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn is_backed_up(below: &Path) -> bool {
     if below.starts_with(LARGE_VALUES) {
         return !is_unfinished(below);
     }
-    let first = below.iter().next().map(|name| name.as_encoded_bytes()).unwrap_or_default();
+    let first = below.iter().next().map(std::ffi::OsStr::as_encoded_bytes).unwrap_or_default();
     let is_aside = first.starts_with(b"damaged-") || first.starts_with(b".plan-");
     !is_aside && !is_unfinished(below) && !LEFT_OUT.iter().any(|name| below.starts_with(name))
 }

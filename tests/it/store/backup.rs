@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "state.tar";
 
+/// The members of a backup: names and contents.
+type Members = Vec<(String, Vec<u8>)>;
+
 fn run<const N: usize>(bed: &Bed, arguments: [&str; N], code: i32) -> Ran {
     let ran = bed.run(arguments);
     assert_eq!(ran.code, code, "{arguments:?}: {ran:?}");
@@ -38,8 +41,8 @@ fn bed(stub: &Stub) -> Bed {
     bed
 }
 
-/// The members of a backup, in order.
-fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
+/// Reads a backup, in order.
+fn members(path: &Path) -> Members {
     let mut archive = tar::Archive::new(fs::File::open(path).unwrap());
     let entries = archive.entries().unwrap().map(Result::unwrap);
     let read = |mut entry: tar::Entry<'_, fs::File>| {
@@ -282,7 +285,7 @@ fn a_damaged_or_foreign_backup_is_refused_before_anything_is_written() {
         fs::write(bed.path("bad.tar"), damaged).unwrap();
         refused(&format!("member {place}, {name}"), if place == 0 { "" } else { "damaged" });
     }
-    let packed = |change: &dyn Fn(&mut Vec<(String, Vec<u8>)>)| {
+    let packed = |change: &dyn Fn(&mut Members)| {
         let mut members = all.clone();
         change(&mut members);
         pack(&bed.path("bad.tar"), &members);
