@@ -104,6 +104,18 @@ pub enum Point {
     /// A receipt is written, but not published.
     ReceiptBegun,
     ReceiptNamed,
+    /// A backup is begun under a temporary name.
+    BackupBegun,
+    /// The rows of the queue are in the backup, and its files are not yet.
+    BackupRows,
+    /// A backup is complete, but has its temporary name.
+    BackupEnding,
+    /// A state directory is marked as incomplete.
+    RestoreBegun,
+    /// A file of a state is restored.
+    RestoredFile,
+    /// All files and rows of a state are restored, and it is still marked as incomplete.
+    RestoreEnding,
     /// The service has an upload under its name, but no record of its owner.
     UploadNamed,
     /// The service has stored an upload.

@@ -416,10 +416,10 @@ pub mod source {
 pub mod store {
     pub mod contract {
         pub use crate::store::contract::{
-            ALL, Admission, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands,
-            DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease,
-            Lifecycle, NewestPurchase, OrderedClaims, Purchases, Queries, Renamed, RenderingCount, Store, StoreError,
-            WaitingGroup,
+            ALL, Admission, Backups, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands,
+            CopiedRows, DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs,
+            KnownPurchase, Lease, Lifecycle, NewestPurchase, OrderedClaims, Purchases, Queries, Renamed,
+            RenderingCount, RowCopyError, Store, StoreError, WaitingGroup,
         };
     }
     pub mod memory {

@@ -136,7 +136,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Serve the HTTP API and the metrics without a daemon; make tokens and hashes of passwords for them
     Web(WebArgs),
-    /// Move the queue into another state directory: export it into a file, import it from there
+    /// Back up, check and restore the state; move the queue into another state directory
     State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
     Upgrade(UpgradeArgs),
@@ -740,6 +740,33 @@ pub enum StateCommand {
     Export(StateFileArgs),
     /// Read such a file into an empty queue. Before anything is bought, the services' lists are read. No daemon may run
     Import(StateFileArgs),
+    /// Copy the whole state into a new file: the queue as of one moment, kept results, history, accepted texts. It can be
+    /// used while a daemon runs; a name that ends with .gz compresses the file
+    Backup(BackupArgs),
+    /// Make the state directory of a backup; it must be empty or absent. Before anything is bought, the services' lists
+    /// are read
+    Restore(StateFileArgs),
+    /// Check the state, or a backup: that everything can be read, and that no file is missing
+    Check(StateCheckArgs),
+    /// Show how much space each part of the state takes
+    Size,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace FILE if it is an earlier backup
+    #[arg(long)]
+    pub replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StateCheckArgs {
+    /// The backup; without it, the state in place
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -48,6 +48,8 @@ pub struct Config {
     pub state: PathBuf,
     /// The most bytes of sound tracks that wait to be sent.
     pub spool: u64,
+    /// How long the history of jobs is kept; `None` means for ever.
+    pub keep_history: Option<Duration>,
     /// The services by name; never empty. If the file does not configure [`ServiceName::DEFAULT`], that is the embedded
     /// service, and is present only if a source uses it or there is no other.
     pub services: BTreeMap<ServiceName, ServiceConfig>,

@@ -1,9 +1,10 @@
 //! What commands ask of the queue. A request is carried out by the daemon over its socket or, where none runs, by the
 //! command itself: the same code does both.
 //!
-//! `commands/` has one file for each request, `explain/` explains the state of a file, `plan/` has plan files,
+//! `commands/` has one file for each request, `backup/` writes and restores backups, `explain/` explains the state of a file, `plan/` has plan files,
 //! `transport/` carries requests. Start reading at `transport/handler.rs`.
 
+pub(crate) mod backup;
 pub(crate) mod commands;
 pub(crate) mod comparison;
 pub(crate) mod explain;
@@ -20,4 +21,5 @@ pub(crate) mod plan;
 mod scan_times;
 pub(crate) mod state_file;
 pub(crate) mod status_object;
+pub(crate) mod state_size;
 pub(crate) mod transport;

@@ -68,6 +68,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+mod history_retention;
 mod ownership;
 mod recognisers;
 mod reload;
@@ -235,6 +236,7 @@ impl Daemon {
             );
         }
         store.begin_run(now).await?;
+        history_retention::remove_old_history(config, &*clock).await;
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         blocking(move || unsent.remove_leftovers().ok()).await;
@@ -362,8 +364,9 @@ impl Daemon {
         });
         let (watches, lists) = (futures_util::future::try_join_all(watches), futures_util::future::try_join_all(lists));
         let rendered = rerender::rerender_changed(&self.ground, setup);
+        let history = history_retention::remove_daily(&setup.config, &*self.clock);
         // There is at least one source of either kind, and its loop never ends.
-        futures_util::future::try_join3(watches, lists, rendered).await.map(drop)
+        futures_util::future::try_join4(watches, lists, rendered, history).await.map(drop)
     }
 
     /// Writes the receipts of all manifests.

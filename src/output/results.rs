@@ -65,7 +65,7 @@ impl Results {
     /// outputs made from it are synced. Only the owner may read the file, because it contains what somebody said.
     /// Blocks.
     pub fn save(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
-        let file = self.file(id);
+        let file = self.path(id);
         self.write(&file, raw).map_err(explain_state_at(&file))
     }
 
@@ -89,7 +89,7 @@ impl Results {
     /// Returns the kept answer. Fails if it has more than `limit` bytes: anybody may have changed the file, and a small
     /// one can unpack to any length. Blocks.
     pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, ResultError> {
-        let file = self.file(id);
+        let file = self.path(id);
         let mut raw = Vec::new();
         let read = File::open(&file)
             .and_then(|packed| GzDecoder::new(packed).take(limit.saturating_add(1)).read_to_end(&mut raw));
@@ -102,7 +102,7 @@ impl Results {
 
     /// Whether a result is kept. Blocks only briefly: the state directory is on a local disk, like the queue.
     pub fn has(&self, id: &TranscriptionId) -> bool {
-        self.file(id).exists()
+        self.path(id).exists()
     }
 
     /// Removes a kept result for good; returns `false` if none is kept. Blocks.
@@ -110,7 +110,7 @@ impl Results {
     /// # Errors
     /// Returns the system's error; the file may still exist.
     pub fn remove(&self, id: &TranscriptionId) -> io::Result<bool> {
-        let file = self.file(id);
+        let file = self.path(id);
         match fs::remove_file(&file) {
             Ok(()) => durable_file::sync(file.parent().unwrap_or(&self.dir)).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -133,7 +133,7 @@ impl Results {
 
     /// Returns `ab/<id>.json.gz`, where `ab` is the start of the id's hash: a folder with a million files is slow to
     /// list. The id is the service's text; an id that is not a plain name is replaced by its hash.
-    fn file(&self, id: &TranscriptionId) -> PathBuf {
+    pub fn path(&self, id: &TranscriptionId) -> PathBuf {
         let hash = Hash::of(id.as_str().as_bytes()).to_string();
         let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
         let is_name = (1..=64).contains(&id.as_str().len()) && id.as_str().bytes().all(plain);
@@ -185,7 +185,7 @@ mod tests {
             results.save(&id, raw).unwrap();
             assert_eq!(results.open(&id, LIMIT).unwrap(), raw);
         }
-        assert_eq!(fs::read_dir(results.file(&id).parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(results.path(&id).parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let ids = ["../../x", "/etc/passwd", "", ".", "a\0b", "a b", "é", &long];
         for text in ids {
             results.save(&id(text), text.as_bytes()).unwrap();
-            let file = results.file(&id(text));
+            let file = results.path(&id(text));
             assert_eq!(file.parent().unwrap().parent(), Some(dir.path()));
             assert!(file.exists());
         }
@@ -220,7 +220,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
         results.save(&id("x"), b"{\"status\": \"done\", \"result\": 12345}").unwrap();
-        let file = results.file(&id("x"));
+        let file = results.path(&id("x"));
         let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {
             fs::write(&file, &whole[..at]).unwrap();
@@ -239,7 +239,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
         results.save(&id("x"), b"{}").unwrap();
-        let file = results.file(&id("x"));
+        let file = results.path(&id("x"));
         let leftover = file.with_file_name(format!(".{}.scribed-tmp", "0".repeat(32)));
         fs::write(&leftover, b"half").unwrap();
         assert_eq!(results.remove_leftovers().unwrap(), 1);

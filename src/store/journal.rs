@@ -206,12 +206,8 @@ impl HistoryFiles {
     /// Returns the file that was written last. Its name does not tell: a clock that was ahead left names of months to
     /// come.
     fn newest_file(&self, now: Option<Timestamp>) -> io::Result<Option<PathBuf>> {
-        let written = |path: &PathBuf| {
-            let since_1970 = path.metadata().and_then(|meta| meta.modified()).ok()?.duration_since(UNIX_EPOCH).ok()?;
-            Some(Timestamp(i64::try_from(since_1970.as_millis()).ok()?))
-        };
         let is_past = |at: &Timestamp| now.is_none_or(|now| *at <= now.saturating_add(AN_HOUR));
-        let files = self.files()?.into_iter().filter_map(|path| Some((written(&path).filter(is_past)?, path)));
+        let files = self.files()?.into_iter().filter_map(|path| Some((modified(&path).filter(is_past)?, path)));
         Ok(files.max().map(|(_, path)| path))
     }
 
@@ -259,6 +255,51 @@ impl queue::Journal for HistoryFiles {
     fn paid(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> Result<(), StoreError> {
         self.append_purchases(paid, renamed).map_err(|error| self.failed(&error))
     }
+
+    fn lengths(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let length = |path: PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, path.metadata()?.len()))
+        };
+        let paths = self.files().map(|files| files.into_iter().chain([self.dir.join(PURCHASES)]));
+        let lengths = paths.and_then(|paths| paths.filter(|path| path.exists()).map(length).collect());
+        lengths.map_err(|error: io::Error| {
+            StoreError::Unwritable(format!("cannot read the history in {}: {error}", self.dir.display()))
+        })
+    }
+}
+
+/// Returns the files of months that ended longer ago than `keep`. The newest file is none of them: the rows are compared
+/// with it. Nor is the log of purchases, which is kept for ever. Counted from the newest file's date if `now` is later, so
+/// that a clock that is ahead removes nothing.
+pub fn old_files(dir: &Path, keep: Duration, now: Timestamp) -> io::Result<Vec<PathBuf>> {
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let history = HistoryFiles { dir: dir.to_owned(), month: Mutex::default(), purchases: Mutex::default() };
+    let Some(newest) = history.newest_file(None)? else { return Ok(Vec::new()) };
+    let first_kept = month_of(now.min(modified(&newest).unwrap_or(now)).saturating_sub(keep));
+    let mut files = history.files()?;
+    files.retain(|file| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        *file != newest && name.len() == first_kept.len() && *name < *first_kept
+    });
+    Ok(files)
+}
+
+/// Removes the files that [`old_files`] returns. Returns how many it removed.
+///
+/// # Errors
+/// Of the first file that cannot be removed.
+pub fn remove_old(dir: &Path, keep: Duration, now: Timestamp) -> io::Result<usize> {
+    let files = old_files(dir, keep, now)?;
+    files.iter().try_for_each(|file| std::fs::remove_file(file).map_err(explain_state_at(file)))?;
+    Ok(files.len())
+}
+
+fn modified(path: &Path) -> Option<Timestamp> {
+    let since_1970 = path.metadata().and_then(|meta| meta.modified()).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp(i64::try_from(since_1970.as_millis()).ok()?))
 }
 
 /// Returns the file name for the note's own time, so that no clock is asked.
@@ -369,6 +410,44 @@ mod tests {
         }
         assert_eq!(journal.last_lines(None).unwrap().len(), 1, "blank lines are none");
         assert_eq!((journal.erase(JobId(1)).unwrap(), journal.erase(JobId(1)).unwrap()), (1, 0));
+    }
+
+    #[test]
+    fn history_that_is_old_enough_is_removed_by_month_and_never_the_newest_or_the_purchases() {
+        const A_DAY: Duration = Duration::from_secs(24 * 3600);
+        let folder = tempfile::tempdir().unwrap();
+        let day = |date: &str| {
+            let date = chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").unwrap().and_hms_opt(0, 0, 0).unwrap();
+            Timestamp(date.and_utc().timestamp_millis())
+        };
+        let make = |name: &str, date: &str| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            let since_1970 = Duration::from_millis(day(date).0.unsigned_abs());
+            file.set_modified(UNIX_EPOCH + since_1970).unwrap();
+        };
+        for (name, date) in [
+            ("2025-01.jsonl", "2025-01-31"),
+            ("2025-02.jsonl", "2025-02-28"),
+            ("2025-03.jsonl", "2025-03-20"),
+            ("purchases.log", "2025-01-01"),
+            ("notes.jsonl", "2025-01-01"),
+        ] {
+            make(name, date);
+        }
+        let old = |keep: u32, now: &str| {
+            let files = old_files(folder.path(), A_DAY * keep, day(now)).unwrap();
+            files.iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(old(30, "2025-03-20"), ["2025-01.jsonl"], "February ends within 30 days");
+        assert_eq!(old(10, "2025-03-20"), ["2025-01.jsonl", "2025-02.jsonl"]);
+        assert_eq!(old(30, "2099-01-01"), ["2025-01.jsonl"], "a clock that is ahead removes no more");
+        assert_eq!(old(1, "2025-03-20").len(), 2, "the newest file stays");
+        assert_eq!(remove_old(folder.path(), A_DAY * 10, day("2025-03-20")).unwrap(), 2);
+        assert!(["2025-03.jsonl", "purchases.log", "notes.jsonl"].iter().all(|name| folder.path().join(name).exists()));
+        assert_eq!(
+            old_files(&folder.path().join("none"), A_DAY, day("2025-03-20")).unwrap(),
+            [""; 0].map(PathBuf::from)
+        );
     }
 
     #[test]

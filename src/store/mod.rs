@@ -4,7 +4,7 @@
 pub(crate) mod contract;
 mod decode;
 mod index;
-mod journal;
+pub(crate) mod journal;
 mod large;
 pub(crate) mod memory;
 pub(crate) mod params;
@@ -12,5 +12,6 @@ mod parts;
 pub(crate) mod process_lock;
 pub(crate) mod queue;
 pub(crate) mod row_change;
+pub(crate) mod row_file;
 pub(crate) mod sled;
 pub(crate) mod snapshot;

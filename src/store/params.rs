@@ -119,7 +119,8 @@ impl ParamFiles {
         Ok(all)
     }
 
-    fn path(&self, hash: &Hash) -> PathBuf {
+    /// Returns the file of parameters.
+    pub fn path(&self, hash: &Hash) -> PathBuf {
         self.dir.join(format!("{hash}.json"))
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The lock file lies beside the queue: it stays when the queue is set aside. It is never removed, since whoever
 /// removes it may take away another's lock.
-const NAME: &str = "queue.lock";
+pub const NAME: &str = "queue.lock";
 
 /// The lock, held as long as this value lives. The kernel releases the lock of a killed process.
 #[derive(Debug)]

@@ -19,14 +19,22 @@ pub struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
-    /// Creates an empty folder. To be called while the queue is locked, like [`sweep`], so that no folder is swept
-    /// before it is locked.
+    /// Creates an empty folder.
     pub fn within(state: &Path) -> io::Result<Self> {
-        let private = Permissions::from_mode(0o700);
-        let room = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(state)?;
-        let held = File::open(room.path())?;
-        held.lock()?;
-        Ok(Self { room, _held: held })
+        loop {
+            let private = Permissions::from_mode(0o700);
+            let room = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(state)?;
+            // Swept before it was locked.
+            let Some(held) = unless_missing(File::open(room.path()))? else { continue };
+            held.lock()?;
+            if unless_missing(room.path().metadata())?.is_some() {
+                return Ok(Self { room, _held: held });
+            }
+        }
+    }
+
+    pub fn name(&self) -> String {
+        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     pub fn path(&self) -> &Path {
@@ -34,8 +42,19 @@ impl SnapshotFolder {
     }
 }
 
-/// Removes folders whose owner does not live any more. A folder that cannot be removed does no harm. To be called
-/// while the queue is locked. Blocks.
+fn unless_missing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Whether this is the name of such a folder.
+pub fn is_name(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+}
+
+/// Removes folders whose owner does not live any more. A folder that cannot be removed does no harm. Blocks.
 pub fn sweep(state: &Path) {
     let entries = std::fs::read_dir(state).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {

@@ -65,7 +65,7 @@ pub fn own_folder(folder: &Path, limit: Option<u64>) -> (bool, String) {
 }
 
 /// Formats a size in units of 1000, as disks are sold and as `jobs.toml` has them.
-fn format_size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     let units = [("TB", 1_000_000_000_000_u64), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
     let unit = units.into_iter().find(|(_, size)| bytes >= *size);
     unit.map_or_else(|| format!("{bytes} B"), |(name, size)| format!("{:.1} {name}", bytes as f64 / size as f64))

@@ -4,7 +4,9 @@ use super::diagnostics::{Problem, Problems};
 use super::keys;
 use super::quantities::quoted;
 use super::syntax;
-use super::toml_reader::{ProblemList, Section, ValueError, integer_from, refusal, size, text, wrong_type};
+use super::toml_reader::{
+    ProblemList, Section, ValueError, integer_from, refusal, size, some_time_in, text, wrong_type,
+};
 use super::values::{check_order, or};
 use crate::captions::CaptionRules;
 use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
@@ -204,6 +206,7 @@ impl Reader<'_> {
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
+            keep_history: file.section("state").get("keep_history", some_time_in("d")).map(|spot| spot.value),
             services,
             budget,
             zone,

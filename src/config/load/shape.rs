@@ -57,7 +57,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         | "service.poll.max"
         | "service.poll.give_up"
         | "service.lag"
-        | "service.retention" => S::Span,
+        | "service.retention"
+        | "state.keep_history" => S::Span,
         "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
         "service.upload" => S::Choice(&["original", "audio"]),
         "service.price_per_hour" => S::Number,

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// rows of the queue …
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// … this one for a copy of all rows to a disk, which may be slow …
+const PATIENCE_COPY: Duration = Duration::from_secs(3600);
+
 /// … this one for requests that wait for the disk, or for a folder that does not answer …
 const PATIENCE_DISK: Duration = Duration::from_secs(30);
 
@@ -24,6 +27,7 @@ const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 
 fn patience(request: &ControlRequest) -> Duration {
     match request {
+        ControlRequest::CopyRows { .. } => PATIENCE_COPY,
         ControlRequest::Health => PATIENCE_HEALTH,
         ControlRequest::Status | ControlRequest::Paused | ControlRequest::Show { .. } => PATIENCE_SHORT,
         ControlRequest::Waiting { .. }

@@ -5,8 +5,8 @@ use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, cost, delete, erase, forget, list, pause, reload, render, retry_fresh, status,
-    steer, verify,
+    accept, acknowledge, add, add_url, copy_rows, cost, delete, erase, forget, list, pause, reload, render,
+    retry_fresh, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -123,6 +123,9 @@ impl CommandHandler {
             ControlRequest::Delete { job } => ControlAnswer::Deleted(Box::new(delete::delete(self, &job).await?)),
             ControlRequest::Erase(query) => ControlAnswer::Erased(Box::new(erase::erase(self, &query).await?)),
             ControlRequest::Cost(query) => ControlAnswer::Cost(cost::cost(self, &query).await?),
+            ControlRequest::CopyRows { folder } => {
+                ControlAnswer::RowsCopied(copy_rows::copy_rows(self, &folder).await?)
+            }
             ControlRequest::Paused => ControlAnswer::Paused(self.store.pauses().await?),
             ControlRequest::Pause { whose, millis } => ControlAnswer::Paused(pause::pause(self, &whose, millis).await?),
             ControlRequest::Trust { service } => {

@@ -80,7 +80,7 @@ impl AcceptedTexts {
 
     /// Keeps a text; durable when it returns. Only the owner may read the file. Blocks.
     pub fn save(&self, job: &JobKey, text: &KeptText) -> io::Result<()> {
-        let file = self.file(job, &Hash::of(&text.file_bytes()));
+        let file = self.path(job, &Hash::of(&text.file_bytes()));
         let write = || {
             let folder = durable_file::folder_of(&file)?;
             fs::create_dir_all(folder)?;
@@ -96,7 +96,7 @@ impl AcceptedTexts {
     /// # Errors
     /// [`TextError`], also if the file has another text.
     pub fn open(&self, job: &JobKey, accepted: &AcceptedText) -> Result<KeptText, TextError> {
-        let file = self.file(job, &accepted.hash);
+        let file = self.path(job, &accepted.hash);
         let read = || {
             let text: KeptText = serde_json::from_slice(&fs::read(&file)?)?;
             match Hash::of(&text.file_bytes()) == accepted.hash {
@@ -109,7 +109,7 @@ impl AcceptedTexts {
 
     /// Removes a text for good; nothing if there is none. Blocks.
     pub fn remove(&self, job: &JobKey, hash: &Hash) -> io::Result<()> {
-        let file = self.file(job, hash);
+        let file = self.path(job, hash);
         match fs::remove_file(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(explain_state_at(&file)),
@@ -117,7 +117,7 @@ impl AcceptedTexts {
     }
 
     /// Returns the file of a text: named after the job, which keeps its name when the queue is lost, and the content.
-    fn file(&self, job: &JobKey, hash: &Hash) -> PathBuf {
+    pub fn path(&self, job: &JobKey, hash: &Hash) -> PathBuf {
         let tag = job.tag().to_string();
         self.dir.join(&tag[..2]).join(format!("{tag}.{}.json", &hash.to_string()[..16]))
     }
@@ -158,7 +158,7 @@ mod tests {
         };
         texts.save(&key, &text).unwrap();
         assert_eq!(texts.open(&key, &accepted).unwrap(), text);
-        let file = texts.file(&key, &hash);
+        let file = texts.path(&key, &hash);
         fs::write(&file, fs::read_to_string(&file).unwrap().replace("one", "six")).unwrap();
         assert!(texts.open(&key, &accepted).unwrap_err().to_string().contains("another text"));
         texts.remove(&key, &hash).unwrap();

@@ -10,6 +10,7 @@
 //! | [`Commands`] | people's commands, and what removes a reason to wait | changes a job whoever holds it |
 //! | [`Queries`] | everyone | reads |
 //! | [`Lifecycle`] | the daemon | start, reload, end |
+//! | [`Backups`] | backups | copies all rows |
 //!
 //! # What every store guarantees
 //!
@@ -46,6 +47,7 @@
 //! a commit one `UPDATE … WHERE id AND fence AND stage AND purchase_number`: no row updated is one of the two answers
 //! above.
 
+mod backups;
 mod budgets;
 mod claims;
 mod commands;
@@ -55,6 +57,7 @@ mod lifecycle;
 mod purchases;
 mod queries;
 
+pub use backups::{Backups, CopiedRows, RowCopyError};
 pub use budgets::Budgets;
 pub use claims::{BudgetOrder, ClaimLimit, Claimed, Claims, Hold, Lease, OrderedClaims};
 pub use commands::{CommandOutcome, Commands, Renamed};
@@ -72,6 +75,6 @@ pub type GroupFilter<'o> = &'o (dyn Fn(&RouteKey) -> bool + Send + Sync);
 pub const ALL: GroupFilter<'static> = &|_| true;
 
 /// The whole contract: for the composition root, and for callers that need most of it.
-pub trait Store: Jobs + Claims + Purchases + Budgets + Commands + Queries + Lifecycle {}
+pub trait Store: Jobs + Claims + Purchases + Budgets + Commands + Queries + Lifecycle + Backups {}
 
-impl<T: Jobs + Claims + Purchases + Budgets + Commands + Queries + Lifecycle> Store for T {}
+impl<T: Jobs + Claims + Purchases + Budgets + Commands + Queries + Lifecycle + Backups> Store for T {}

@@ -1,6 +1,7 @@
 //! The store of one process: rows ([`Rows`]), lookups in memory beside them (`index/`), one lock over both. Each
 //! trait of the contract has a file here. Start reading at `claims.rs`.
 
+mod backups;
 mod budgets;
 mod claims;
 mod commands;

@@ -5,6 +5,8 @@ use crate::domain::names::{JobId, ServiceName, TranscriptionId};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::store::contract::{HistoryEntry, KnownPurchase, StoreError};
+use crate::store::row_file::RowBytes;
+use std::collections::BTreeMap;
 
 /// Where the rows are: memory or sled.
 pub trait Rows: Send {
@@ -34,6 +36,16 @@ pub trait Rows: Send {
     fn pauses(&self) -> Result<Pauses, StoreError>;
     /// Replaces the pauses.
     fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError>;
+    /// Begins a copy of all rows as they are now, and returns their format. Rows without a disk have no copies.
+    fn begin_copy(&mut self) -> Result<u8, StoreError> {
+        Err(StoreError::Unwritable("this queue is in memory, and has no copies".to_owned()))
+    }
+    /// Returns the next rows of the copy, at most `most`; none after the last.
+    fn next_of_copy(&mut self, _most: usize) -> Result<Vec<RowBytes>, StoreError> {
+        Ok(Vec::new())
+    }
+    /// Ends the copy. From then on changes keep nothing for it.
+    fn end_copy(&mut self) {}
 }
 
 /// The history. It is not below the lock of the rows: reading a long history holds nobody up.
@@ -47,6 +59,10 @@ pub trait Journal: Send + Sync {
     /// rows that come back as they were earlier are noticed.
     fn paid(&self, _paid: &[TranscriptionId], _renamed: &[TranscriptionId]) -> Result<(), StoreError> {
         Ok(())
+    }
+    /// Returns the length of each file of the history.
+    fn lengths(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
     }
 }
 

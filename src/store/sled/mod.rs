@@ -5,6 +5,7 @@
 //! <dir>/queue/large/  see `store/large.rs`
 //! <dir>/history/   see `store/journal.rs`
 //! <dir>/queue.lock  see `store/process_lock.rs`
+//! <dir>/restore-unfinished  see `restore.rs`
 //! ```
 //!
 //! sled 0.34.7 is safe from a killed process by itself, and from power loss only when used like this
@@ -23,8 +24,14 @@ mod committer;
 mod encoding;
 mod failure;
 mod open;
+mod restore;
+mod row_check;
+mod row_copy;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use open::{open, open_at, open_copy, open_rebuilt};
+pub use restore::{RestoredState, may_be_filled};
+pub use row_check::{CheckedRow, RowCheckError, check_rows};
+pub use rows::{is_job_key, is_purchase_key};

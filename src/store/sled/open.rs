@@ -3,6 +3,7 @@
 use super::committer::Committer;
 use super::encoding::{FORMAT, WHOLE, seal, unseal};
 use super::failure::{FirstFailure, Flaw, unwritable};
+use super::restore;
 use super::rows::{META_FORMAT, META_LOST, META_TRUSTED, SledRows};
 use crate::domain::names::Timestamp;
 use crate::durable_file;
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-const CACHE_BYTES: u64 = 4 << 20;
+pub(super) const CACHE_BYTES: u64 = 4 << 20;
 
 /// Opens the store in this directory, or creates it: readable by its owner only, empty, and suspect.
 /// Blocks for as long as it takes to read every row once.
@@ -41,6 +42,7 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
 /// # Errors
 /// As [`open`].
 pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
+    restore::refuse_unfinished(dir)?;
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, error))?;
     let process_lock = patiently(|| enter(dir)).map_err(|flaw| flaw.into_store_error(&queue))?;
@@ -51,7 +53,11 @@ fn enter(dir: &Path) -> Result<Arc<ProcessLock>, Flaw> {
     Ok(Arc::new(ProcessLock::enter(dir)?))
 }
 
-fn open_inside(dir: &Path, process_lock: &Arc<ProcessLock>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
+pub(super) fn open_inside(
+    dir: &Path,
+    process_lock: &Arc<ProcessLock>,
+    now: Option<Timestamp>,
+) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     match patiently(|| open_guarded(dir, process_lock, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
@@ -73,6 +79,7 @@ fn open_inside(dir: &Path, process_lock: &Arc<ProcessLock>, now: Option<Timestam
 /// # Errors
 /// As [`open`].
 pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, SnapshotFolder)>, StoreError> {
+    restore::refuse_unfinished(dir)?;
     let queue = dir.join("queue");
     if !queue.join("db").exists() {
         return Ok(None);
@@ -110,6 +117,7 @@ pub(super) fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// As [`open`].
 pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError> {
+    restore::refuse_unfinished(dir)?;
     let queue = dir.join("queue");
     make_private(dir).map_err(|error| unwritable(dir, error))?;
     // Held until the new store is open: a daemon that still runs must not lose its store.
@@ -211,6 +219,7 @@ fn open_unguarded(
         first_failure: Arc::clone(&first_failure),
         large: Arc::clone(&large),
         named: Arc::clone(&named),
+        copy: Mutex::default(),
     };
     rows.pauses()?;
     let committer = Committer::start(db.clone(), file, first_failure)?;
@@ -231,7 +240,7 @@ fn open_unguarded(
 }
 
 /// Removes the trust for every service.
-fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
+pub(super) fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
     for key in db.scan_prefix(META_TRUSTED).keys() {
         db.remove(key?)?;
     }
@@ -258,7 +267,7 @@ pub(super) fn make_private(dir: &Path) -> io::Result<()> {
 }
 
 /// Syncs what sled has created: it syncs neither its files nor their folders.
-fn sync_created(dir: &Path) -> io::Result<()> {
+pub(super) fn sync_created(dir: &Path) -> io::Result<()> {
     let queue = dir.join("queue");
     for name in ["conf", "db", "blobs"] {
         sync(&queue.join(name))?;
@@ -275,7 +284,7 @@ fn sync_created(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn sync(path: &Path) -> io::Result<()> {
+pub(super) fn sync(path: &Path) -> io::Result<()> {
     match durable_file::sync(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,7 +1,8 @@
 //! Rows of the queue as entries of sled.
 
-use super::encoding::{DIVIDED, WHOLE, seal, seal_as, sealed, unseal};
+use super::encoding::{DIVIDED, FORMAT, WHOLE, seal, seal_as, sealed, unseal};
 use super::failure::{FirstFailure, Flaw};
+use super::row_copy::RowCopy;
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
@@ -12,10 +13,11 @@ use crate::store::index::job_index::purchase_key_hash;
 use crate::store::large::LargeValues;
 use crate::store::parts::{self, SplitRecord};
 use crate::store::queue::Rows;
+use crate::store::row_file::RowBytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// With sled's pages of up to 17 values this stays far from the 128 KiB above which sled would write a separate file.
 const LARGEST_VALUE: usize = 7 << 10;
@@ -50,6 +52,8 @@ pub(super) struct SledRows {
     pub(super) large: Arc<LargeValues>,
     /// The large values that the records name, collected while all records are read once.
     pub(super) named: Arc<Mutex<Option<HashSet<Hash>>>>,
+    /// The copy that is being made.
+    pub(super) copy: Mutex<Option<RowCopy>>,
 }
 
 impl SledRows {
@@ -75,13 +79,25 @@ impl SledRows {
 
     fn put(&self, key: &[u8], sealed: Vec<u8>) -> Result<(), StoreError> {
         self.first_failure.check()?;
+        self.keep_for_copy(key)?;
         // Every insert is a separate entry in sled's log, and the log is read back in order.
         self.db.insert(key, sealed).map(drop).map_err(|error| self.first_failure.fail(error.into()))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
         self.first_failure.check()?;
+        self.keep_for_copy(key)?;
         self.db.remove(key).map(drop).map_err(|error| self.first_failure.fail(error.into()))
+    }
+
+    /// To be called before a row is changed.
+    fn keep_for_copy(&self, key: &[u8]) -> Result<(), StoreError> {
+        let kept = self.copy().as_mut().map_or(Ok(()), |copy| copy.keep_before(key, || self.db.get(key)));
+        kept.map_err(|error| self.store_error(error.into()))
+    }
+
+    fn copy(&self) -> MutexGuard<'_, Option<RowCopy>> {
+        self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn flagged(&self, key: &[u8]) -> Result<bool, StoreError> {
@@ -234,6 +250,36 @@ impl Rows for SledRows {
         let sealed = self.divided(pauses, &[&["sources"]]).map_err(|flaw| self.store_error(flaw))?;
         self.put(META_PAUSES, sealed)
     }
+
+    fn begin_copy(&mut self) -> Result<u8, StoreError> {
+        let mut copy = self.copy();
+        if copy.is_some() {
+            let words =
+                "the queue is being copied for another backup or check: wait until that has ended, then try again";
+            return Err(StoreError::Locked(words.to_owned()));
+        }
+        *copy = Some(RowCopy::default());
+        Ok(FORMAT)
+    }
+
+    fn next_of_copy(&mut self, most: usize) -> Result<Vec<RowBytes>, StoreError> {
+        let rows = self.copy().as_mut().map_or(Ok(Vec::new()), |copy| copy.next_rows(&self.db, most));
+        rows.map_err(|error| self.store_error(error.into()))
+    }
+
+    fn end_copy(&mut self) {
+        *self.copy() = None;
+    }
+}
+
+/// Whether this is the key of a job.
+pub fn is_job_key(key: &[u8]) -> bool {
+    key.len() == 9 && key[0] == JOB
+}
+
+/// Whether this is the key of a purchase.
+pub fn is_purchase_key(key: &[u8]) -> bool {
+    key.len() == 17 && key[0] == BOUGHT
 }
 
 fn trusted_key(service: &ServiceName) -> Vec<u8> {

@@ -296,6 +296,9 @@ fn the_help_is_what_it_was() {
         "verify",
         "reload",
     ];
+    for command in ["backup", "restore", "check", "size"] {
+        insta::assert_snapshot!(format!("help_state_{command}"), bed.run(["state", command, "--help"]).stdout);
+    }
     for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
     }

@@ -1,5 +1,6 @@
 //! The queue on the disk: the laws of every store, and what a killed process or an older release leaves.
 
+mod backup;
 mod durability;
 mod large_records;
 mod laws;
@@ -7,3 +8,4 @@ mod model;
 mod old_data;
 mod power_loss;
 mod state_file;
+mod upgrade;

@@ -13,7 +13,7 @@ use crate::domain::health::{LongWaits, QueueFacts};
 use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::pause::Pauses;
-use crate::store::contract::StoreError;
+use crate::store::contract::{CopiedRows, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The answer to a request: the variant that [`ControlRequest`](super::ControlRequest) names for it.
@@ -40,6 +40,7 @@ pub enum ControlAnswer {
     Deleted(Box<Deleted>),
     Erased(Box<Erased>),
     Cost(CostPiece),
+    RowsCopied(CopiedRows),
     /// What is paused now.
     Paused(Pauses),
     Trusted,

@@ -82,6 +82,12 @@ pub enum ControlRequest {
     Erase(EraseQuery),
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
     Cost(CostQuery),
+    /// Copies the rows of the queue into a folder of the state directory. Answered by
+    /// [`super::ControlAnswer::RowsCopied`].
+    CopyRows {
+        /// The name of the folder, which the command has made.
+        folder: String,
+    },
     /// Returns the pauses. Answered by [`super::ControlAnswer::Paused`].
     Paused,
     /// Pauses new uploads and submissions. Answered by [`super::ControlAnswer::Paused`].

@@ -13,9 +13,10 @@ use scribed::testing::domain::scheduling::SchedulingPolicies;
 use scribed::testing::domain::stage::{JobEvent, StageKind};
 use scribed::testing::domain::token::PurchaseKey;
 use scribed::testing::store::contract::{
-    Admission, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands, DuplicateCheck, Filter,
-    GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease, Lifecycle, NewestPurchase,
-    OrderedClaims, Purchases, Queries, Renamed, RenderingCount, StoreError, WaitingGroup,
+    Admission, Backups, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands, CopiedRows,
+    DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease,
+    Lifecycle, NewestPurchase, OrderedClaims, Purchases, Queries, Renamed, RenderingCount, RowCopyError, StoreError,
+    WaitingGroup,
 };
 use scribed::testing::store::memory::MemoryDisk;
 use scribed::testing::store::queue::{Barrier, QueueStore};
@@ -430,5 +431,11 @@ impl Lifecycle for SimStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         self.inner.flush().await
+    }
+}
+
+impl Backups for SimStore {
+    fn copy_rows(&self, to: &mut dyn std::io::Write) -> Result<CopiedRows, RowCopyError> {
+        self.inner.copy_rows(to)
     }
 }

@@ -1,7 +1,8 @@
-//! `scribed state`: moves a queue into another state directory.
+//! `scribed state export` and `import`: moves a queue into another state directory.
 
+use super::is_compressed;
 use crate::blocking::blocking;
-use crate::cli::args::{StateArgs, StateCommand, StateFileArgs};
+use crate::cli::args::StateFileArgs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
@@ -21,37 +22,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Exports the queue into a file, or imports one.
-pub async fn run(context: &Context, args: &StateArgs) -> Result<u8, CommandError> {
-    let (StateCommand::Export(StateFileArgs { file }) | StateCommand::Import(StateFileArgs { file })) = &args.command;
-    if file == Path::new("-") {
-        return Err(no_pipe());
-    }
+/// Exports the queue into a file.
+pub async fn export(context: &Context, args: &StateFileArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    let (state, file) = (config.state.clone(), args.file.clone());
+    let Exported { counts, without_text } = blocking(move || export_to(&state, &file)).await?;
+    print(context, "exported", &args.file, counts)?;
+    print_missing(context, &without_text)?;
+    context.print_line(
+        "The file contains no keys and no results. It names every recording, and addresses with their signatures: keep \
+         it private",
+    )?;
+    Ok(0)
+}
+
+/// Imports a file.
+pub async fn import(context: &Context, args: &StateFileArgs) -> Result<u8, CommandError> {
     let config = Arc::new(context.config_without_secrets()?);
-    match &args.command {
-        StateCommand::Export(args) => {
-            let (state, file) = (config.state.clone(), args.file.clone());
-            let Exported { counts, without_text } = blocking(move || export(&state, &file)).await?;
-            print(context, "exported", &args.file, counts)?;
-            print_missing(context, &without_text)?;
-            context.print_line(
-                "The file contains no keys and no results. It names every recording, and addresses with their \
-                 signatures: keep it private",
-            )?;
-        }
-        StateCommand::Import(args) => {
-            let (of, file) = (Arc::clone(&config), args.file.clone());
-            let checked = blocking(move || check(&of, &file)).await?;
-            let (of, file) = (Arc::clone(&config), args.file.clone());
-            let checked = write(of, file, checked).await?;
-            print(context, "imported", &args.file, checked.counts)?;
-            print_missing(context, &checked.without_text.into_values().collect::<Vec<_>>())?;
-            for unknown in &checked.unknown {
-                context.print_line(&format!("  left out, since this release does not know it: {unknown}"))?;
-            }
-            context.print_line("Before it buys anything, scribed reads the lists of the services")?;
-        }
+    let (of, file) = (Arc::clone(&config), args.file.clone());
+    let checked = blocking(move || check(&of, &file)).await?;
+    let (of, file) = (Arc::clone(&config), args.file.clone());
+    let checked = write(of, file, checked).await?;
+    print(context, "imported", &args.file, checked.counts)?;
+    print_missing(context, &checked.without_text.into_values().collect::<Vec<_>>())?;
+    for unknown in &checked.unknown {
+        context.print_line(&format!("  left out, since this release does not know it: {unknown}"))?;
     }
+    context.print_line("Before it buys anything, scribed reads the lists of the services")?;
     Ok(0)
 }
 
@@ -80,12 +77,8 @@ fn print_missing(context: &Context, jobs: &[JobId]) -> io::Result<()> {
     ))
 }
 
-fn is_compressed(file: &Path) -> bool {
-    file.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"))
-}
-
 /// Writes the file, readable by its owner only. A file that exists is not replaced, and no half of one stays.
-fn export(state: &Path, file: &Path) -> Result<Exported, CommandError> {
+fn export_to(state: &Path, file: &Path) -> Result<Exported, CommandError> {
     let nothing = || CommandError::Usage(format!("there is no queue in {}: nothing was exported", state.display()));
     let (store, _folder) = store_file::open_copy(state)?.ok_or_else(nothing)?;
     let params = ParamFiles::new(state.join("params"));
@@ -170,13 +163,6 @@ async fn write(config: Arc<Config>, file: PathBuf, checked: CheckedFile) -> Resu
     store.flush().await?;
     blocking(move || drop(store)).await;
     Ok(checked)
-}
-
-/// An export is private and whole, and an import reads the file twice: neither is possible with a pipe.
-fn no_pipe() -> CommandError {
-    let words = "`-` would be standard output or input, which this command does not use: name a file (`./-` for a file \
-                 of that name). Nothing was changed";
-    CommandError::Usage(words.to_owned())
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> CommandError {
