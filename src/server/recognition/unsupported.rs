@@ -531,8 +531,8 @@ pub fn unsupported_error(name: &str) -> EnvelopeError {
 /// Returns the error of an enrichment that is made of English speech alone without a language model.
 pub fn not_english_error(name: &str) -> EnvelopeError {
     not_implemented(format!(
-        "without a language model, {name} is made of English speech only, because it was measured on English only: \
-         configure [serve.language_model]"
+        "without a language model, {name} is made of English speech only, where it was measured to be better than a \
+         baseline: configure [serve.language_model]"
     ))
 }
 

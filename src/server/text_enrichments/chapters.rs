@@ -58,8 +58,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn talk() -> Vec<String> {
-        let sea = (0..20).map(|n| format!("the harbour has a ship and a captain who fears the storm of night {n}"));
-        let bread = (0..20).map(|n| format!("now the oven is hot and the baker kneads his dough with salt {n}"));
+        let sea = (0..40).map(|n| format!("the harbour has a ship and a captain who fears the storm of night {n}"));
+        let bread = (0..40).map(|n| format!("now the oven is hot and the baker kneads his dough with salt {n}"));
         sea.chain(bread).collect()
     }
 
@@ -71,7 +71,7 @@ mod tests {
     fn a_chapter_begins_where_the_words_change_and_has_keywords() {
         let found = chapters(&talk());
         let times: Vec<(f64, f64)> = found.iter().map(|one| (one.start, one.end)).collect();
-        assert_eq!(times, [(0.0, 200.0), (200.0, 399.0)]);
+        assert_eq!(times, [(0.0, 400.0), (400.0, 799.0)]);
         assert_eq!(found[0].headline, "harbour, ship, captain, fears, storm");
         assert_eq!(found[1].keywords, ["oven", "hot", "baker", "kneads", "dough"]);
     }

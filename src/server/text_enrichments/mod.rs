@@ -24,6 +24,6 @@ pub use sentiments::find_sentiments;
 pub use summary::find_summary;
 pub use valence::{Polarity, polarity};
 
-/// What is made of English speech alone, since it was measured on English alone.
+/// Another language is spoken. What was measured to be better than a baseline in English alone is made of English alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotEnglish;
