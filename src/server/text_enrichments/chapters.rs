@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_short_transcript_is_one_chapter_and_silence_is_none() {
-        let short = chapters(&["".to_owned(), "so it is.".to_owned(), "and so on".to_owned()]);
+        let short = chapters(&[String::new(), "so it is.".to_owned(), "and so on".to_owned()]);
         assert_eq!((short.len(), short[0].headline.as_str()), (1, "so it is."));
         assert_eq!((short[0].start, short[0].end), (10.0, 29.0));
         assert_eq!(chapters(&[]), []);
