@@ -148,7 +148,7 @@ fn headlines(sources: &[Source], form: &str, random: &mut Random, is_recognised:
         let mut different: Vec<&String> = Vec::new();
         all.iter().for_each(|one| {
             if !different.contains(&one) {
-                different.push(one)
+                different.push(one);
             }
         });
         let first: Vec<&String> = different.iter().copied().take(5).collect();
@@ -164,7 +164,7 @@ fn headlines(sources: &[Source], form: &str, random: &mut Random, is_recognised:
         }
     }
     let cells: Vec<String> =
-        sums.as_flattened().iter().map(|sum| format!("{:.0} %", 100.0 * sum / number as f64)).collect();
+        sums.as_flattened().iter().map(|sum| format!("{:.0} %", 100.0 * sum / f64::from(number))).collect();
     if number > 0 {
         println!("| of sections | {form} | {number} | {} |", cells.join(" | "));
     }
