@@ -328,7 +328,9 @@ pub mod server {
         pub use crate::server::redaction::{EntityType, RedactionPlan, kinds_of, redact};
     }
     pub mod text_enrichments {
-        pub use crate::server::text_enrichments::{Polarity, find_entities, find_sentiments, polarity};
+        pub use crate::server::text_enrichments::{
+            Polarity, find_chapters, find_entities, find_sentiments, find_summary, keywords, polarity,
+        };
     }
     pub mod translation {
         pub use crate::server::translation::apertium::ApertiumOptions;
@@ -472,7 +474,7 @@ pub mod wire {
         pub use crate::wire::parameter_check::Side;
     }
     pub mod params {
-        pub use crate::wire::params::{CallbackMethod, Params};
+        pub use crate::wire::params::{CallbackMethod, Params, SummaryType};
     }
     pub mod published {
         pub use crate::wire::published::{parameters, with_defaults};

@@ -34,6 +34,16 @@ impl Shapes {
         }
     }
 
+    /// Wraps chapters. In the interface they are an object, which has the list under `chapters`.
+    pub fn chapters<C: Serialize>(self, list: Vec<C>, seconds: f64) -> Envelope<Value> {
+        let is_empty = list.is_empty();
+        let results = match self {
+            Self::Interface => json!({ "chapters": list }),
+            Self::Current => json!(list),
+        };
+        Envelope::completed(results, is_empty, seconds)
+    }
+
     /// Wraps sentiments. In the interface they are a text: here it is the list as JSON.
     pub fn sentiments(self, list: Vec<Sentiment>, seconds: f64) -> Envelope<Sentiments> {
         let is_empty = list.is_empty();

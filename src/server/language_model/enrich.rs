@@ -20,7 +20,7 @@ use crate::wire::enrichment::{
 use crate::wire::params::Params;
 use chapters::MadeChapter;
 use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub use super::model_error::NOT_LOCAL;
@@ -85,6 +85,8 @@ impl ModelResults {
         let mut all = Self::failed(input, &ModelError::NotLocal);
         all.enrichments.named_entity_recognition = None;
         all.enrichments.sentiment_analysis = None;
+        all.enrichments.summarization = None;
+        all.enrichments.chapterization = None;
         all
     }
 
@@ -333,12 +335,6 @@ fn of_made<T, R>(made: Made<T>, completed: impl FnOnce(T, f64) -> Envelope<R>) -
     }
 }
 
-/// In the interface the results of chapters are an object.
 fn chapter_envelope(made: Made<Vec<MadeChapter>>, shapes: Shapes) -> Either<Envelope<Value>> {
-    let of_shape = |list: Vec<MadeChapter>| match shapes {
-        Shapes::Interface => json!({ "chapters": list }),
-        Shapes::Current => json!(list),
-    };
-    let is_empty = made.outcome.as_ref().is_ok_and(Vec::is_empty);
-    envelope(Made { outcome: made.outcome.map(of_shape), seconds: made.seconds }, |_| is_empty)
+    Either::Known(of_made(made, |list, seconds| shapes.chapters(list, seconds)))
 }

@@ -17,7 +17,7 @@ use crate::server::recognition::text_formatting::Grown;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
 use crate::server::recognition::{text_formatting, unsupported};
 use crate::server::redaction::{RedactionPlan, redact};
-use crate::server::text_enrichments::{find_entities, find_sentiments};
+use crate::server::text_enrichments::add_text_enrichments;
 use crate::voice::speaker_voices::SpeakerVoice;
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
@@ -25,7 +25,7 @@ use crate::wire::result::{ParameterWithoutEffect, ResultMetadata};
 use crate::wire::result_out::{
     Joined, KnownSpeakerOut, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -217,25 +217,6 @@ fn hide_phrases(doubts: &mut [SpeechDoubt]) {
 fn written_languages(transcript: &Transcript, is_written: bool) -> BTreeSet<String> {
     let utterances = transcript.utterances.iter().filter(|_| is_written);
     utterances.map(|utterance| utterance.language.clone()).collect()
-}
-
-/// Adds the enrichments that are made of the text without a language model; one that makes them replaces them.
-fn add_text_enrichments(
-    enrichments: &mut Enrichments,
-    transcript: &Transcript,
-    (params, shapes, is_written): (&Params, Shapes, bool),
-) {
-    let method = |name: &str| Map::from_iter([("method".to_owned(), json!(name))]);
-    if params.named_entity_recognition == Some(true) {
-        let mut envelope = shapes.entities(find_entities(transcript, is_written), 0.0);
-        envelope.other.extend(method("patterns and word lists"));
-        enrichments.named_entity_recognition = Some(Either::Known(envelope));
-    }
-    if params.sentiment_analysis == Some(true) {
-        let mut envelope = shapes.sentiments(find_sentiments(transcript), 0.0);
-        envelope.other.extend(method("valences of words"));
-        enrichments.sentiment_analysis = Some(Either::Known(envelope));
-    }
 }
 
 /// Applies the requested spellings. They come before the punctuation, which then applies to them.

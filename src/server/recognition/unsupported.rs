@@ -23,6 +23,8 @@ pub enum Ability {
     InPart(&'static str),
     /// It is a translation: supported only into the language that is spoken.
     OnlySpoken,
+    /// It is supported for English speech, as far as this text says.
+    OnlyEnglish(&'static str),
     /// It is accepted and changes nothing, for this reason.
     NoEffect(&'static str),
     /// The transcription ends without it.
@@ -40,6 +42,11 @@ const ENTITIES_BY_RULES: Ability =
     Ability::InPart("patterns and word lists find them; organizations, products and events are not looked for");
 const SENTIMENT_BY_WORDS: Ability =
     Ability::InPart("the words of an utterance decide, in English alone; emotions are not told");
+const SUMMARY_BY_SELECTION: Ability =
+    Ability::OnlyEnglish("it consists of selected utterances, in English alone; nothing is rephrased");
+const CHAPTERS_BY_WORDS: Ability = Ability::OnlyEnglish(
+    "they begin where the words change, in English alone; their headlines are keywords, without gist and summary",
+);
 const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same");
 const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
@@ -92,7 +99,7 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("translation_config.context_adaptation", NO_TRANSLATION),
         ("translation_config.context", NO_TRANSLATION),
         ("translation_config.informal", NO_TRANSLATION),
-        ("summarization", LeftOut),
+        ("summarization", SUMMARY_BY_SELECTION),
         ("summarization_config", With("summarization")),
         ("summarization_config.type", With("summarization")),
         ("named_entity_recognition", ENTITIES_BY_RULES),
@@ -117,7 +124,7 @@ pub const PARAMETERS: [(&str, Ability); 79] = {
         ("code_switching_config.languages", Done),
         ("language", Done),
         ("context_prompt", InPart("the recogniser `pocketsphinx` takes no prompt")),
-        ("chapterization", LeftOut),
+        ("chapterization", CHAPTERS_BY_WORDS),
         ("name_consistency", LeftOut),
         ("speaker_reidentification", LeftOut),
         ("structured_data_extraction", LeftOut),
@@ -196,7 +203,7 @@ impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
-            Self::InPart(_) | Self::OnlyFound | Self::OnlySpoken => f.write_str("in part"),
+            Self::InPart(_) | Self::OnlyEnglish(_) | Self::OnlyFound | Self::OnlySpoken => f.write_str("in part"),
             Self::NoEffect(_) => f.write_str("no effect"),
             Self::LeftOut => f.write_str("left out"),
             Self::With(toggle) => write!(f, "as `{toggle}`"),
@@ -386,6 +393,11 @@ impl UnsupportedParts {
             }
             match service.ability(request, enrichment.name(), ability(enrichment)) {
                 Ability::LeftOut => missing.push(part(None)),
+                Ability::OnlyEnglish(_) => {
+                    let is_other = matches!(spoken[..], [only] if only != "en");
+                    let words = Some(not_english_error(enrichment.name()).message);
+                    missing.extend(is_other.then_some(MissingPart { enrichment, language: None, words }));
+                }
                 Ability::OnlySpoken => {
                     let is_missing =
                         |target: &&str| !is_own_language(target, &spoken) && !service.translates(&spoken, target);
@@ -415,7 +427,7 @@ fn without_effect(request: &Params, service: ServiceTraits<'_>) -> Vec<Ineffecti
     let all = request.to_value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
     let why = |path: &str, ability: Ability| match ability {
-        Ability::NoEffect(why) | Ability::InPart(why) => Some(why.to_owned()),
+        Ability::NoEffect(why) | Ability::InPart(why) | Ability::OnlyEnglish(why) => Some(why.to_owned()),
         // For the object's members nothing more is reported.
         Ability::With(toggle) if !is_on(toggle) && !path.contains('.') => Some(format!("`{toggle}` is not on")),
         _ => None,
@@ -516,6 +528,14 @@ pub fn unsupported_error(name: &str) -> EnvelopeError {
     })
 }
 
+/// Returns the error of an enrichment that is made of English speech alone without a language model.
+pub fn not_english_error(name: &str) -> EnvelopeError {
+    not_implemented(format!(
+        "without a language model, {name} is made of English speech only, where it was measured to be better than a \
+         baseline: configure [serve.language_model]"
+    ))
+}
+
 /// Returns the error of a target language into which Apertium does not translate what is spoken.
 pub fn untranslatable_error(target: &str) -> EnvelopeError {
     not_implemented(format!(
@@ -539,13 +559,11 @@ pub fn unsupported_envelopes(params: &Params) -> Enrichments {
     use Enrichment as E;
     Enrichments {
         audio_to_llm: envelope(params, E::AudioToLlm),
-        chapterization: envelope(params, E::Chapterization),
         display_mode: envelope(params, E::DisplayMode),
         moderation: envelope(params, E::Moderation),
         name_consistency: envelope(params, E::NameConsistency),
         speaker_reidentification: envelope(params, E::SpeakerReidentification),
         structured_data_extraction: envelope(params, E::StructuredDataExtraction),
-        summarization: envelope(params, E::Summarization),
         ..Enrichments::default()
     }
 }
@@ -648,6 +666,23 @@ mod tests {
         assert!(spanish.0 == "translation yo" && !spanish.1[0].contains("through"), "{spanish:?}");
     }
 
+    #[test]
+    fn what_is_made_of_english_alone_is_foreseen_to_be_missing_in_another_language() {
+        let with = |language: &str, language_model| {
+            let request = json!({ "summarization": true, "chapterization": true,
+                "language_config": { "languages": [language] } });
+            let recogniser = RecogniserTraits { languages: &[], is_built_in: false, is_named: false };
+            let service = ServiceTraits { recogniser, language_model, ..BUILT_IN };
+            let foreseen = UnsupportedParts::check(&Params::parse_lenient(&request), service);
+            assert!(foreseen.missing.iter().all(|part| part.words.as_ref().is_some_and(|why| why.contains("English"))));
+            (foreseen.missing.len(), foreseen.without_effect.len())
+        };
+        assert_eq!(with("en", LanguageModelUse::Absent), (0, 2));
+        assert_eq!(with("de", LanguageModelUse::Absent).0, 2);
+        assert_eq!(with("de", LanguageModelUse::NotLocal).0, 2);
+        assert_eq!(with("de", LanguageModelUse::Used), (0, 0));
+    }
+
     /// The third table has a reason of its own for what has no effect anyway.
     #[test]
     fn apertium_has_no_effect_that_is_not_in_the_first_table() {
@@ -703,6 +738,8 @@ mod tests {
             let mut result = serde_json::to_value(unsupported_envelopes(&request)).unwrap();
             result["named_entity_recognition"] = json!(shapes.entities(Vec::new(), 0.0));
             result["sentiment_analysis"] = json!(shapes.sentiments(Vec::new(), 0.0));
+            result["chapterization"] = json!(shapes.chapters(Vec::<Value>::new(), 0.0));
+            result["summarization"] = json!(Envelope::completed("hello", false, 0.0));
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
             let unredacted = RedactionPlan::of(&request).and_then(|plan| plan.shortfall([])).unwrap();
@@ -722,7 +759,10 @@ mod tests {
             assert_eq!(missing, foreseen.missing);
         }
         let names = join_names(&foreseen.missing);
-        assert!(names.ends_with("summarization, translation fr") && names.contains(", pii_redaction, "), "{names}");
+        assert!(
+            names.ends_with("structured_data_extraction, translation fr") && names.contains(", pii_redaction, "),
+            "{names}"
+        );
         assert!(foreseen.refused.is_empty());
     }
 

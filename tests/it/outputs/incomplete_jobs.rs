@@ -297,7 +297,7 @@ fn bad(bed: &Bed) -> Vec<String> {
 #[test]
 fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let bed = embedded(
-        "diarization = true\ndisplay_mode = true\nsentences = true\nsummarization = \"{{ 'long' in stem }}\"\ntranslation = true\n\
+        "diarization = true\ndisplay_mode = true\nmoderation = \"{{ 'long' in stem }}\"\nsentences = true\ntranslation = true\n\
          translation_config = { target_languages = [\"en\", \"fr\"] }",
     );
     bed.drop_in(0, "talk.wav");
@@ -314,16 +314,16 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let plan = ran.last_object();
     let of =
         |missing: &str, files: u64| json!({ "source": "inbox", "template": "t", "missing": missing, "files": files });
-    let missing = json!([of("display_mode, summarization, translation fr", 1), of("display_mode, translation fr", 2)]);
+    let missing = json!([of("display_mode, moderation, translation fr", 1), of("display_mode, translation fr", 2)]);
     assert_eq!((&plan["files"], &plan["incomplete"], &plan["missing"]), (&json!(2), &json!(3), &missing));
     let shown = bed.run(["plan"]).stdout;
     assert!(shown.contains("would be written without a requested part"), "{shown}");
     assert!(shown.lines().any(|line| line.ends_with("2  inbox (t): display_mode, translation fr")), "{shown}");
     let laid_out = bed.run(["plan", "--explain", "inbox/long.wav"]);
-    assert!(laid_out.stdout.contains("  without   display_mode, summarization, translation fr"), "{laid_out:?}");
+    assert!(laid_out.stdout.contains("  without   display_mode, moderation, translation fr"), "{laid_out:?}");
 
     let summary = bed.run(["once", "--json"]).last_object();
-    assert_eq!(summary["missing"], json!({ "display_mode": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
+    assert_eq!(summary["missing"], json!({ "display_mode": 3, "moderation": 1, "translation fr": 3 }), "{summary}");
     assert_eq!((bed.store().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
     assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], "written, without: display_mode, translation fr");
 }
@@ -413,13 +413,13 @@ fn of_a_service_elsewhere_nothing_is_foretold_and_what_is_done_is_no_fault() {
 #[test]
 fn templates_that_only_rows_may_name_are_told_of_without_being_a_fault() {
     let bed = Bed::new(
-        "[template.rare]\nchapterization = true\n[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"50ms\"\n",
+        "[template.rare]\nmoderation = true\n[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"50ms\"\n",
     );
     bed.drop_in(0, "talk.wav");
     write(&bed, "list.csv", "file,template\ntalk.wav,rare\n");
     assert_eq!(bad(&bed), Vec::<String>::new());
-    assert!(bed.run(["check"]).stdout.contains("[template.rare] requests chapterization"));
+    assert!(bed.run(["check"]).stdout.contains("[template.rare] requests moderation"));
     let plan = bed.run(["plan", "--json"]).last_object();
-    let row = json!([{ "source": "lists", "template": "rare", "missing": "chapterization", "files": 1 }]);
+    let row = json!([{ "source": "lists", "template": "rare", "missing": "moderation", "files": 1 }]);
     assert_eq!(plan["missing"], row, "{plan}");
 }

@@ -252,7 +252,7 @@ async fn what_is_not_done_is_said() {
     let id = service
         .created(json!({
             "moderation": true,
-            "audio_to_llm": true, "chapterization": true, "display_mode": true, "name_consistency": true,
+            "audio_to_llm": true, "display_mode": true, "name_consistency": true,
             "speaker_reidentification": true, "structured_data_extraction": true, "translation": true,
             "translation_config": { "target_languages": ["fr"] }, "summarization": false,
         }))
@@ -262,7 +262,6 @@ async fn what_is_not_done_is_said() {
     let asked = [
         "moderation",
         "audio_to_llm",
-        "chapterization",
         "display_mode",
         "name_consistency",
         "speaker_reidentification",

@@ -165,7 +165,7 @@ async fn shapes_of_the_public_service() {
     let service = TestService::with(options, Canned::new(Mood::Hear)).await;
     let params = json!({
         "sentences": true, "named_entity_recognition": true, "sentiment_analysis": true, "diarization": true,
-        "summarization": true,
+        "summarization": true, "chapterization": true, "moderation": true,
     });
     let result = &service.heard(speech(), params).await["result"];
     assert_eq!(result["sentences"]["results"][0], "Hello world", "its clients make a text of whatever it is");
@@ -174,9 +174,11 @@ async fn shapes_of_the_public_service() {
     assert_eq!(result["sentiment_analysis"]["results"][0]["sentiment"], "neutral");
     assert_eq!(result.get("diarization"), None, "its speakers are at the utterances alone");
     assert_eq!(result["transcription"]["utterances"][0]["speaker"], 0);
-    let summary = &result["summarization"];
-    assert_eq!(summary.get("results"), Some(&Value::Null));
-    assert_eq!((&summary["success"], &summary["error"]["status_code"]), (&json!(false), &json!(501)));
+    assert_eq!(result["summarization"]["results"], "Hello world");
+    assert_eq!(result["chapterization"]["results"][0]["start"], result["transcription"]["utterances"][0]["start"]);
+    let moderation = &result["moderation"];
+    assert_eq!(moderation.get("results"), Some(&Value::Null));
+    assert_eq!((&moderation["success"], &moderation["error"]["status_code"]), (&json!(false), &json!(501)));
 }
 
 #[tokio::test]

@@ -335,8 +335,10 @@ async fn a_transcript_that_must_stay_here_is_translated_here() {
     let service = TestService::with(options, Arc::new(Written("en", TALK.to_vec()))).await;
     let mut params = into(&["es"]);
     params["summarization"] = true.into();
+    params["moderation"] = true.into();
     params["custom_metadata"] = json!({ "scribed_local": true });
     let result = result_of(&service, params).await;
-    assert_eq!(result["summarization"]["error"]["exception"], "NotLocal");
+    assert_eq!(result["moderation"]["error"]["exception"], "NotLocal");
+    assert_eq!(result["summarization"]["method"], "selected utterances (LexRank)", "it needs no language model");
     assert_eq!(result["translation"]["results"][0]["translator"]["name"], "apertium", "{result}");
 }
