@@ -20,6 +20,6 @@ pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;
 pub(crate) mod state_file;
-pub(crate) mod status_object;
 pub(crate) mod state_size;
+pub(crate) mod status_object;
 pub(crate) mod transport;

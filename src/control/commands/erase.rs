@@ -137,10 +137,7 @@ impl Erasure<'_> {
 
     /// An upload without a transcription cannot be deleted: the interface has no request for it.
     fn uploads(&self) -> Option<ErasureItem> {
-        let at = match &self.job.stage {
-            Stage::Cancelled { from } | Stage::Failed { from, .. } => from,
-            _ => return None,
-        };
+        let (Stage::Cancelled { from: at } | Stage::Failed { from: at, .. }) = &self.job.stage else { return None };
         let Stage::Uploaded { upload: AudioAt::Upload(upload), purchase_key, .. } = &**at else { return None };
         let why = "the interface has no request to delete an upload, and the service deletes it some time after its \
                    last use";

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const EDITED: &str = "1\n00:00:00,000 --> 00:00:02,000\na person's own words\n\n";
 
@@ -37,9 +37,9 @@ fn erase(bed: &Bed, more: &[&str]) -> Ran {
 }
 
 /// The files below a folder that contain this text, whether or not they are compressed.
-fn files_with(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
+fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let contains = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    let has = |path: &std::path::PathBuf| {
+    let has = |path: &PathBuf| {
         let Ok(bytes) = fs::read(path) else { return false };
         let mut plain = Vec::new();
         let _ = GzDecoder::new(&*bytes).read_to_end(&mut plain);
@@ -85,7 +85,7 @@ fn nothing_of_what_was_said_is_left_and_what_a_person_wrote_stays() {
     assert_eq!((of(".txt"), of(".srt"), of(".json")), ("erased", "kept", "erased"));
     assert_eq!(fs::read_to_string(bed.path("inbox/talk.en.srt")).unwrap(), EDITED);
     assert!(!bed.path("inbox/talk.en.txt").exists() && bed.path("inbox/talk.wav").exists());
-    assert_eq!(files_with(&bed.path("state"), &phrase), [bed.path("none"); 0]);
+    assert_eq!(files_with(&bed.path("state"), &phrase), Vec::<PathBuf>::new());
     assert_eq!(fs::read_dir(bed.path("voices")).unwrap().count(), 0);
     assert_eq!(bed.store().bought(), 1, "the other recording's");
     let audio = fs::read(bed.path("inbox/talk.wav")).unwrap();
@@ -228,7 +228,7 @@ fn a_text_that_a_person_accepted_is_kept_beside_the_recording_alone() {
     assert!(!files_with(&bed.path("state/accepted"), "the corrected words").is_empty());
     let answer = erase(&bed, &["inbox/talk.wav"]).last_object();
     assert_eq!(outcomes(&answer, "accepted_text")[0].0, "erased");
-    assert_eq!(files_with(&bed.path("state"), "the corrected words"), [bed.path("none"); 0]);
+    assert_eq!(files_with(&bed.path("state"), "the corrected words"), Vec::<PathBuf>::new());
     assert_eq!(fs::read_to_string(bed.path("inbox/talk.en.txt")).unwrap(), "the corrected words\n");
     assert!(!bed.path("inbox/talk.en.srt").exists());
 }
