@@ -23,6 +23,7 @@ pub fn required_role(request: &ControlRequest) -> Role {
         // They spend nothing and remove nothing that scribed cannot write again.
         R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Verify(_) | R::Render(_) => Role::Editor,
         R::Add { .. }
+        | R::CopyRows { .. }
         | R::AddUrl(_)
         | R::Retry { .. }
         | R::Cancel { .. }
