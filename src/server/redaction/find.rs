@@ -5,7 +5,7 @@ use super::entity::EntityType;
 use super::found_span::{FoundSpan, without_overlaps};
 use super::rules::{amounts, dates, internet, lists, names, numbers, places};
 use super::speech_elements::{SpeechElement, elements, runs};
-use super::voice_text::{VoiceText, voice_texts};
+use super::voice_text::{TextOf, VoiceText, voice_texts};
 use crate::domain::transcript::Utterance;
 use std::collections::BTreeSet;
 
@@ -25,8 +25,35 @@ pub(super) struct FoundValue {
 }
 
 /// Finds the wanted kinds in the texts of all voices. `is_written` says whether the recogniser writes case.
+///
+/// What goes through a change of speakers is found too, because the change may be a mistake of the diarization: half of a
+/// number is not recognised as one, and would be shown.
 pub(super) fn find(utterances: &[Utterance], is_written: bool, wanted: &BTreeSet<EntityType>) -> Vec<FoundText> {
-    let texts = voice_texts(utterances, is_written);
+    let mut found = find_in_texts(voice_texts(utterances, is_written, TextOf::Speaker), wanted);
+    if utterances.iter().any(|utterance| utterance.speaker.is_some()) {
+        let speaker = |number: usize| utterances[number].speaker;
+        let mut across = find_in_texts(voice_texts(utterances, is_written, TextOf::Channel), wanted);
+        across.iter_mut().for_each(|text| text.keep_across(&speaker));
+        found.extend(across);
+    }
+    found
+}
+
+impl FoundText {
+    /// Keeps the values in which the speaker changes.
+    fn keep_across(&mut self, speaker: &dyn Fn(usize) -> Option<u32>) {
+        let words = &self.text.words;
+        self.values.retain(|value| {
+            let range = &value.finding.range;
+            let first = words.partition_point(|word| word.range.end <= range.start);
+            let mut inner = words[first..].iter().take_while(|word| word.range.start < range.end);
+            let one = inner.next().map(|word| speaker(word.utterance));
+            inner.any(|word| Some(speaker(word.utterance)) != one)
+        });
+    }
+}
+
+fn find_in_texts(texts: Vec<VoiceText>, wanted: &BTreeSet<EntityType>) -> Vec<FoundText> {
     let own: Vec<Vec<ValueCue>> = texts.iter().map(cue::cues).collect();
     let all = cue::by_time(own.iter().flatten().copied().collect());
     let found = |(text, own): (VoiceText, Vec<ValueCue>)| {

@@ -125,7 +125,27 @@ fn patches(found: &[FoundText]) -> Vec<Patch<'_>> {
             patches.extend(open);
         }
     }
-    patches
+    without_overlaps(patches)
+}
+
+/// Joins patches that overlap: those of a value that goes through a change of speakers, and of what was found of it in the
+/// text of one speaker. The longer one says what it is.
+fn without_overlaps(mut patches: Vec<Patch<'_>>) -> Vec<Patch<'_>> {
+    patches.sort_by_key(Patch::place);
+    let mut kept: Vec<Patch<'_>> = Vec::with_capacity(patches.len());
+    for patch in patches {
+        match kept.last_mut() {
+            Some(last) if last.utterance == patch.utterance && patch.start < last.end => {
+                let end = last.end.max(patch.end);
+                if patch.value.len() > last.value.len() {
+                    *last = Patch { start: last.start, ..patch };
+                }
+                last.end = end;
+            }
+            _ => kept.push(patch),
+        }
+    }
+    kept
 }
 
 fn numbered(mut patches: Vec<Patch<'_>>) -> Vec<Patch<'_>> {

@@ -382,11 +382,11 @@ fn is_joined(text: &VoiceText, one: &SpeechElement, next: &SpeechElement) -> boo
 #[cfg(test)]
 mod tests {
     use super::super::voice_text::tests::utterance;
-    use super::super::voice_text::voice_texts;
+    use super::super::voice_text::{TextOf, voice_texts};
     use super::*;
 
     fn text(said: &str) -> VoiceText {
-        voice_texts(&[utterance(said, 0.0)], false).remove(0)
+        voice_texts(&[utterance(said, 0.0)], false, TextOf::Speaker).remove(0)
     }
 
     /// Returns the characters of the runs, the elements of a run separated by spaces.

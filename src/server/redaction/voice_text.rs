@@ -155,10 +155,18 @@ fn plain(text: &str, range: Range<usize>) -> (Range<usize>, String) {
     (range, lower)
 }
 
-/// Returns the texts of all voices. A voice is a speaker of a channel, or a channel whose speakers were not told apart.
-/// `is_written` says whether the recogniser writes case.
-pub(super) fn voice_texts(utterances: &[Utterance], is_written: bool) -> Vec<VoiceText> {
-    let mut texts = split_voices(utterances);
+/// Whose utterances follow each other in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextOf {
+    /// Those of a speaker of a channel, or of a channel whose speakers were not told apart.
+    Speaker,
+    /// All of a channel: the change of speakers may be a mistake.
+    Channel,
+}
+
+/// Returns the texts of all voices. `is_written` says whether the recogniser writes case.
+pub(super) fn voice_texts(utterances: &[Utterance], is_written: bool, of: TextOf) -> Vec<VoiceText> {
+    let mut texts = split_voices(utterances, of);
     for text in &mut texts {
         // Some write no capitals but those of sentences.
         let is_name_like = |token: &TextToken| token.is_capital && !token.begins_sentence && token.range.len() > 1;
@@ -167,12 +175,12 @@ pub(super) fn voice_texts(utterances: &[Utterance], is_written: bool) -> Vec<Voi
     texts
 }
 
-fn split_voices(utterances: &[Utterance]) -> Vec<VoiceText> {
+fn split_voices(utterances: &[Utterance], of: TextOf) -> Vec<VoiceText> {
     let mut open: BTreeMap<(u32, Option<u32>), (VoiceText, f64)> = BTreeMap::new();
     let mut ended = Vec::new();
     for (number, utterance) in utterances.iter().enumerate() {
         let (text, end) = open
-            .entry((utterance.channel, utterance.speaker))
+            .entry((utterance.channel, utterance.speaker.filter(|_| of == TextOf::Speaker)))
             .or_insert_with(|| (VoiceText::default(), utterance.start));
         let is_long = text.text.len() > MOST_BYTES;
         if utterance.start - *end > LONGEST_PAUSE || is_long {
@@ -212,7 +220,8 @@ pub(super) mod tests {
 
     #[test]
     fn tokens_have_no_punctuation_and_know_their_words() {
-        let texts = voice_texts(&[utterance("Is it John's, (415) 555?", 0.0), utterance("Yes.", 4.0)], true);
+        let texts =
+            voice_texts(&[utterance("Is it John's, (415) 555?", 0.0), utterance("Yes.", 4.0)], true, TextOf::Speaker);
         let [text] = &texts[..] else { panic!("one voice") };
         let plain: Vec<&str> = text.tokens.iter().map(|token| token.plain.as_str()).collect();
         assert_eq!(plain, ["is", "it", "john", "415", "555", "yes"]);
@@ -226,7 +235,8 @@ pub(super) mod tests {
         let mut other = utterance("four", 1.0);
         other.channel = 1;
         let all = [utterance("one", 0.0), other, utterance("two", 10.0), utterance("three", 60.0)];
-        let mut texts: Vec<String> = voice_texts(&all, false).into_iter().map(|text| text.text).collect();
+        let mut texts: Vec<String> =
+            voice_texts(&all, false, TextOf::Speaker).into_iter().map(|text| text.text).collect();
         texts.sort();
         assert_eq!(texts, [" four", " one  two", " three"]);
     }

@@ -212,6 +212,36 @@ fn a_number_goes_on_in_the_next_utterance_and_after_another_voice() {
     assert_eq!(texts, ["it's [PHONE_NUMBER_1]", "okay", "[PHONE_NUMBER_1]"]);
 }
 
+/// Diarization that takes one voice for two must not show half of a number.
+#[test]
+fn a_wrong_change_of_speakers_anywhere_in_a_value_shows_nothing_of_it() {
+    let kinds = ["PHONE_NUMBER", "EMAIL_ADDRESS", "CREDIT_CARD"];
+    for (said, secret) in [
+        (
+            "call me at four one five five five five zero one nine eight today",
+            "four one five five five five zero one nine eight",
+        ),
+        (
+            "my card number is four one one one one one one one one one one one one one one one thanks",
+            "four one one one one one one one one one one one one one one one",
+        ),
+        ("my email is john dot smith at example dot com thanks", "john dot smith at example dot com"),
+    ] {
+        let words: Vec<&str> = said.split(' ').collect();
+        for cut in 1..words.len() {
+            let mut first = utterance(&words[..cut].join(" "), 0.0);
+            let mut second = utterance(&words[cut..].join(" "), first.end + 0.1);
+            (first.speaker, second.speaker) = (Some(0), Some(1));
+            let mut transcript = Transcript { utterances: vec![first, second], ..Transcript::default() };
+            redact(&mut transcript, false, &plan(&kinds));
+            let shown: Vec<&str> = transcript.utterances.iter().map(|one| one.text.as_str()).collect();
+            let leaks =
+                |text: &&&str| text.split(' ').any(|word| secret.split(' ').any(|part| part == word && part != "at"));
+            assert_eq!(shown.iter().find(leaks), None, "cut at {cut}: {shown:?}");
+        }
+    }
+}
+
 #[test]
 fn the_question_of_another_voice_says_what_a_number_is() {
     let mut utterances = vec![utterance("and the security code please", 0.0), utterance("one two three", 3.0)];
