@@ -459,7 +459,7 @@ async fn erase(call: Call) -> Answer {
     let EraseBody { yes, here_only } = call.body().await?;
     let query = EraseQuery { job: call.job()?, dry_run: !yes, here_only };
     let ControlAnswer::Erased(erased) = call.ask(ControlRequest::Erase(query)).await? else { return unexpected() };
-    done(&erased.job, Some(json!({ "dry_run": !yes, "items": erased.items })))
+    done(&erased.job, Some(json!({ "dry_run": !yes, "items": erased.items, "problem": erased.problem })))
 }
 
 async fn reload(call: Call) -> Answer {

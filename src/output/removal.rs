@@ -3,10 +3,10 @@
 //! back what scribed did not write.
 
 use super::exchange::{Lock, SwapName, in_turn, put_back, read_hash};
-use super::publish::PlaceError;
 use super::temporary::WorkFolder;
 use crate::crash_points::{self, Point};
 use crate::domain::names::Hash;
+use crate::permission_errors::explain_error;
 use crate::rooted_path::RootedPath;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -27,8 +27,8 @@ pub enum Removed {
 ///
 /// # Errors
 /// The file still has its name, or a sweep handles it later.
-pub fn remove_output(folder: &RootedPath, name: &OsStr, hash: &Hash) -> Result<Removed, PlaceError> {
-    remove(folder, name, hash).map_err(|error| PlaceError::of(&folder.full().join(name), error))
+pub fn remove_output(folder: &RootedPath, name: &OsStr, hash: &Hash) -> io::Result<Removed> {
+    remove(folder, name, hash).map_err(|error| explain_error(error, &folder.full().join(name)))
 }
 
 fn remove(folder: &RootedPath, name: &OsStr, hash: &Hash) -> io::Result<Removed> {

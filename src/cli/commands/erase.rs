@@ -41,7 +41,7 @@ async fn erase_each(context: &Context, args: &EraseArgs, queue: &QueueAccess) ->
         let query = EraseQuery { job, dry_run: !args.yes, here_only: args.here_only };
         match queue.try_request(ControlRequest::Erase(query)).await? {
             Ok(ControlAnswer::Erased(erased)) => {
-                batch.done += 1;
+                *(if erased.problem.is_none() { &mut batch.done } else { &mut batch.declined }) += 1;
                 print(context, &erased, !args.yes)?;
             }
             Ok(_) => return Err(protocol_mismatch()),
@@ -54,13 +54,16 @@ async fn erase_each(context: &Context, args: &EraseArgs, queue: &QueueAccess) ->
     Ok(batch.exit_code())
 }
 
-fn print(context: &Context, Erased { job, items }: &Erased, dry_run: bool) -> io::Result<()> {
+fn print(context: &Context, Erased { job, items, problem }: &Erased, dry_run: bool) -> io::Result<()> {
     let mut object = row(job);
     object["items"] = json!(items);
     object["dry_run"] = dry_run.into();
+    object["error"] = problem.as_deref().into();
     context.print_json(&object)?;
     context.print_line(&format!("job {}: {}", job.id, job.key))?;
-    items.iter().try_for_each(|item| context.print_line(&line(item, dry_run)))
+    items.iter().try_for_each(|item| context.print_line(&line(item, dry_run)))?;
+    problem.iter().for_each(|words| context.print_error_line(words));
+    Ok(())
 }
 
 fn line(ErasureItem { kind, name, outcome, why }: &ErasureItem, dry_run: bool) -> String {

@@ -43,19 +43,15 @@ pub async fn erase(handler: &CommandHandler, query: &EraseQuery) -> Result<Erase
     let erasure = Erasure { handler, query, job: &job, others: &others };
     let mount = erasure.mount().await?;
     let _guard = erasure.hold().await?;
-    let mut items = erasure.transcriptions(&copies).await?;
-    items.extend(erasure.uploads());
-    crash_points::point(Point::ErasedAtService);
-    items.extend(erasure.results(&copies).await?);
-    items.extend(erasure.accepted_text().await?);
-    if let Some(mount) = mount {
-        items.extend(erasure.outputs(mount).await?);
+    let mut items = Vec::new();
+    match erasure.erase_all(&copies, mount, &mut items).await {
+        Ok(()) => Ok(Erased { job: erasure.finish().await?, items, problem: None }),
+        // What is erased already has to be told: a repetition does not find it any more.
+        Err(CommandRefusal::Declined(words)) if !items.is_empty() => {
+            Ok(Erased { job: job.clone(), items, problem: Some(words) })
+        }
+        Err(refusal) => Err(refusal),
     }
-    items.extend(erasure.voices().await?);
-    items.extend(erasure.history().await?);
-    crash_points::point(Point::ErasedHere);
-    items.push(erasure.record());
-    Ok(Erased { job: erasure.finish().await?, items })
 }
 
 /// What is erased, and what else uses it.
@@ -95,8 +91,29 @@ impl Erasure<'_> {
         now.filter(|now| now == self.job).map(|_| Some(guard)).ok_or_else(busy)
     }
 
-    async fn transcriptions(&self, copies: &[ServiceCopy]) -> Result<Vec<ErasureItem>, CommandRefusal> {
-        let mut items = Vec::new();
+    /// Erases everything but the row, and adds to `items` what became of it.
+    async fn erase_all(
+        &self,
+        copies: &[ServiceCopy],
+        mount: Option<&Arc<Mount>>,
+        items: &mut Vec<ErasureItem>,
+    ) -> Result<(), CommandRefusal> {
+        self.transcriptions(copies, items).await?;
+        items.extend(self.uploads());
+        crash_points::point(Point::ErasedAtService);
+        items.extend(self.results(copies).await?);
+        items.extend(self.accepted_text().await?);
+        if let Some(mount) = mount {
+            items.extend(self.outputs(mount).await?);
+        }
+        items.extend(self.voices().await?);
+        items.extend(self.history().await?);
+        crash_points::point(Point::ErasedHere);
+        items.push(self.record());
+        Ok(())
+    }
+
+    async fn transcriptions(&self, copies: &[ServiceCopy], items: &mut Vec<ErasureItem>) -> Result<(), CommandRefusal> {
         for copy in copies {
             let ServiceCopy { service, transcription, .. } = copy;
             let name = format!("{transcription} at {service}");
@@ -114,7 +131,7 @@ impl Erasure<'_> {
                        reconcile` shows it";
             items.push(kept(ErasureKind::Transcription, "with an unknown id".to_owned(), why.to_owned()));
         }
-        Ok(items)
+        Ok(())
     }
 
     /// Deletes a transcription at its service. Returns whether it was there.
@@ -235,7 +252,11 @@ impl Erasure<'_> {
         Ok(deleted.into_iter().map(|(name, was_there)| done(ErasureKind::Voice, name, was_there)).collect())
     }
 
+    /// The history of a job that was erased before says only that.
     async fn history(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
+        if self.job.stage.is_erased() {
+            return Ok(None);
+        }
         let lines = match self.query.dry_run {
             true => self.handler.store.history(self.job.id).await?.len() as u64,
             false => self.handler.store.erase_history(self.job.id).await?,

@@ -1,7 +1,7 @@
 //! `scribed erase` removes what was made of a recording, here and at the service; what a person wrote stays, and so does what
 //! prevents a second purchase.
 
-use crate::support::bed::{Bed, Ran, Running, files, wait_until};
+use crate::support::bed::{Bed, Ran, Running, files, set_mode, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
@@ -98,6 +98,7 @@ fn nothing_of_what_was_said_is_left_and_what_a_person_wrote_stays() {
     assert_eq!(bed.once(0)["done"], 0);
     let again = erase(&bed, &["inbox/talk.wav"]);
     assert_eq!((again.code, outcomes(&again.last_object(), "transcription")[0].0.as_str()), (0, "absent"), "{again:?}");
+    assert_eq!(outcomes(&again.last_object(), "history"), [], "it says only that the recording was erased");
     assert_eq!(bed.once(0)["done"], 0);
     fs::remove_file(bed.path("inbox/talk.en.srt")).unwrap();
     fs::write(bed.path("inbox/talk.wav"), crate::support::bed::speech_piece(2)).unwrap();
@@ -231,6 +232,25 @@ fn a_text_that_a_person_accepted_is_kept_beside_the_recording_alone() {
     assert_eq!(files_with(&bed.path("state"), "the corrected words"), Vec::<PathBuf>::new());
     assert_eq!(fs::read_to_string(bed.path("inbox/talk.en.txt")).unwrap(), "the corrected words\n");
     assert!(!bed.path("inbox/talk.en.srt").exists());
+}
+
+#[test]
+fn what_cannot_be_removed_stops_the_command_and_the_protocol_has_what_was_erased_before() {
+    let stub = Stub::well();
+    let bed = Bed::unprivileged(&config(&stub));
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    set_mode(&bed.path("inbox"), 0o555);
+    let stopped = erase(&bed, &["inbox/talk.wav"]);
+    let answer = stopped.last_object();
+    assert_eq!((stopped.code, outcomes(&answer, "transcription")[0].0.as_str()), (1, "erased"), "{stopped:?}");
+    let words = answer["error"].as_str().unwrap();
+    assert!(words.contains("cannot remove") && words.contains("Repeat the command"), "{words}");
+    assert_eq!((&answer["stage"], bed.path("inbox/talk.en.txt").exists()), (&json!("written"), true));
+    set_mode(&bed.path("inbox"), 0o755);
+    let done = erase(&bed, &["inbox/talk.wav"]);
+    assert_eq!((done.code, &done.last_object()["stage"]), (0, &json!("skipped")), "{done:?}");
+    assert!(!bed.path("inbox/talk.en.txt").exists());
 }
 
 #[test]

@@ -21,6 +21,10 @@ pub struct Erased {
     pub job: Job,
     /// What there was of the recording, in the order in which it was erased.
     pub items: Vec<ErasureItem>,
+    /// What stopped the command after it had begun; `None` if it reached its end. The job is as before, so that the same
+    /// command goes on.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// Something that was made of a recording.

@@ -41,7 +41,7 @@ fn remove(mount: &Mount, job: &Job, output: &Output) -> Result<Removed, String> 
     let hashes: Vec<Hash> = std::iter::once(output.hash).chain(job.pending_outputs.iter().copied()).collect();
     let outcomes = hashes.iter().map(|hash| remove_output(&path.parent(), &output.file_name(), hash));
     match { outcomes }.find(|outcome| !matches!(outcome, Ok(Removed::Edited))) {
-        Some(outcome) => outcome.map_err(|error| error.to_string()),
+        Some(outcome) => outcome.map_err(|error| format!("cannot remove {}: {error}", path.full().display())),
         None => Ok(Removed::Edited),
     }
 }
