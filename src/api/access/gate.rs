@@ -68,6 +68,7 @@ impl Gate {
             Given::Malformed => Err(AccessRefusal::WrongCredentials),
             Given::Nothing => match self.by_proxy(headers, peer) {
                 Some(caller) => caller,
+                None if is_passed_on(headers) => Err(AccessRefusal::NoCredentials),
                 None => self.by_machine(peer).await,
             },
         }
@@ -111,11 +112,12 @@ impl Gate {
         }
     }
 
-    /// Returns the user whom a trusted proxy names; `None` if none does.
+    /// Returns the user whom a trusted proxy names; `None` if the request comes from no such proxy. One that names nobody
+    /// sends a request of nobody, whatever user it runs as.
     fn by_proxy(&self, headers: &HeaderMap, peer: SocketAddr) -> Option<Result<Caller, AccessRefusal>> {
         let trust = self.config.trust.as_ref()?;
-        let named = headers.get(&trust.header)?;
         trust.proxies.iter().any(|network| network.contains(peer.ip())).then(|| {
+            let named = headers.get(&trust.header).ok_or(AccessRefusal::NoCredentials)?;
             let is_one = headers.get_all(&trust.header).iter().count() == 1;
             let name = named.to_str().ok().map(str::trim).filter(|_| is_one).unwrap_or_default();
             self.user(name)
@@ -147,6 +149,11 @@ impl Gate {
     fn lockout(&self) -> MutexGuard<'_, Lockout> {
         self.lockout.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a proxy passed the request on: the connection is the proxy's, and not that of the user who asks.
+fn is_passed_on(headers: &HeaderMap) -> bool {
+    ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name))
 }
 
 /// Reads `Authorization` (RFC 6750, RFC 7617).

@@ -102,7 +102,11 @@ fn only_a_trusted_proxy_names_the_user() {
     assert!(code == StatusCode::FORBIDDEN && refused["detail"].as_str().unwrap().contains("eve"), "{refused}");
     let posted = trusted.send(trusted.request(Method::POST, "/api/v1/reload").header("remote-user", "vera"));
     assert_eq!(posted.status, StatusCode::FORBIDDEN, "the role of the named user counts");
+    // The proxy may run as scribed's own user, who needs no token.
+    assert_eq!(trusted.send(trusted.request(Method::GET, "/api/v1/status")).status, StatusCode::UNAUTHORIZED);
     let other = Served::start(&stub, "trust = { proxies = [\"10.0.0.0/8\"], header = \"Remote-User\" }");
+    let passed_on = other.request(Method::GET, "/api/v1/status").header("x-forwarded-for", "192.0.2.7");
+    assert_eq!(other.send(passed_on).status, StatusCode::UNAUTHORIZED, "the connection is the proxy's");
     let ignored = as_user(&other, 4711, "Remote-User: otto\\r\\n");
     assert!(ignored.starts_with("HTTP/1.1 401 "), "{ignored}");
 }
