@@ -3,9 +3,12 @@
 
 pub(crate) mod access;
 mod answer;
+mod call;
+mod commands;
 mod events;
 mod metrics;
 mod openapi;
 mod queries;
+mod reads;
 mod routes;
 pub(crate) mod server;

@@ -2,7 +2,8 @@
 
 use super::access::{Caller, Gate};
 use super::answer::ApiProblem;
-use super::routes::{BASE, Call, Endpoint, endpoints};
+use super::call::Call;
+use super::routes::{BASE, Endpoint, endpoints};
 use super::{events, metrics, openapi};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;

@@ -4,6 +4,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Output};
 use crate::domain::missing_enrichment::{MissingPart, RequestedPart};
 use crate::domain::reason::reason;
+use crate::domain::review::Review;
 use crate::domain::split::Part;
 use crate::domain::stage::Stage;
 use crate::wire::timestamps;
@@ -120,7 +121,7 @@ pub struct SentPartObject {
 impl JobObject {
     pub fn of(job: &Job) -> Self {
         let fault = fault(job);
-        let review = job.review().map(|review| review.as_json());
+        let review = job.review().map(Review::as_json);
         let of_review = |key: &str| review.as_ref().map(|review| review[key].clone());
         let is_exact = job.key.path.is_utf8();
         Self {
@@ -140,7 +141,7 @@ impl JobObject {
             due: job.due.map(timestamps::format),
             missing: job.missing_parts().map(MissingObject::of).collect(),
             parts: job.requested_parts().iter().map(PartObject::of).collect(),
-            unread: job.unread().map(|unread| unread.to_owned()),
+            unread: job.unread().map(str::to_owned),
             acknowledged: job.may_be_acknowledged().then(|| job.acknowledged.map(timestamps::format)),
             warnings: of_review("warnings"),
             more_warnings: of_review("more"),

@@ -172,3 +172,30 @@ fn basic(encoded: &str) -> Option<Given> {
     let (user, password) = text.split_once(':')?;
     Some(Given::Password { user: user.to_owned(), password: password.to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compared_for_an_unknown_user_takes_as_long_as_a_real_hash() {
+        assert!(argon2::password_hash::PasswordHash::new(NOBODY).is_ok(), "else nothing would be computed");
+        assert!(!is_password("", NOBODY));
+    }
+
+    #[test]
+    fn credentials_are_read_as_the_standards_say() {
+        let read = |value: &str| {
+            let pair = (header::AUTHORIZATION, value.parse().unwrap());
+            given(&HeaderMap::from_iter([pair]))
+        };
+        assert_eq!(read("bearer  a "), Given::Token("a".to_owned()));
+        let (user, password) = ("Aladdin".to_owned(), "open sesame:x".to_owned());
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
+        assert_eq!(read(&format!("BASIC {encoded}")), Given::Password { user, password });
+        for wrong in ["", "Bearer", "Basic !", "Basic YQ==", "Digest a"] {
+            assert_eq!(read(wrong), Given::Malformed, "{wrong}");
+        }
+        assert_eq!(given(&HeaderMap::new()), Given::Nothing);
+    }
+}

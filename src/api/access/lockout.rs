@@ -69,3 +69,45 @@ fn pause_after(failures: u32) -> Option<Duration> {
     let beyond = failures.checked_sub(FREE)?;
     Some(Duration::from_secs(1 << beyond.min(10)).min(LONGEST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Uptime {
+        Uptime(Duration::from_secs(seconds))
+    }
+
+    fn attempt(host: u8) -> Attempt {
+        Attempt { from: IpAddr::from([192, 0, 2, host]), user: None }
+    }
+
+    #[test]
+    fn after_some_failures_each_further_one_doubles_the_wait() {
+        let mut lockout = Lockout::default();
+        let mut waits = Vec::new();
+        for _ in 0..20 {
+            lockout.failed(attempt(1), at(100));
+            waits.push(lockout.wait(&attempt(1), at(100)).map_or(0, |wait| wait.as_secs()));
+        }
+        assert_eq!(waits[..9], [0, 0, 0, 0, 1, 2, 4, 8, 16]);
+        assert_eq!(waits[19], 900, "at most a quarter of an hour");
+        assert_eq!(lockout.wait(&attempt(2), at(100)), None, "others are not held up");
+        assert_eq!(lockout.wait(&attempt(1), at(400)), Some(Duration::from_secs(600)));
+        assert_eq!(lockout.wait(&attempt(1), at(1000)), None);
+        lockout.succeeded(&attempt(1));
+        assert_eq!(lockout.wait(&attempt(1), at(100)), None);
+    }
+
+    #[test]
+    fn it_takes_bounded_memory_and_forgets() {
+        let mut lockout = Lockout::default();
+        for n in 0..=u16::try_from(MOST).unwrap() {
+            let [high, low] = n.to_be_bytes();
+            lockout.failed(Attempt { from: IpAddr::from([10, 0, high, low]), user: None }, at(u64::from(n) / 1000));
+        }
+        assert_eq!(lockout.failures.len(), MOST);
+        lockout.failed(attempt(1), at(10_000));
+        assert_eq!(lockout.failures.len(), 1);
+    }
+}

@@ -72,11 +72,8 @@ async fn work(
     let web = {
         let (stop, latest) = (stop.clone(), latest.clone());
         async move {
-            match api {
-                Some(api) => {
-                    joined(tokio::spawn(async move { api.serve(latest, Arc::new(SystemClock), &stop).await })).await
-                }
-                None => (),
+            if let Some(api) = api {
+                joined(tokio::spawn(async move { api.serve(latest, Arc::new(SystemClock), &stop).await })).await;
             }
         }
     };
