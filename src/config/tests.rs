@@ -34,7 +34,12 @@ use std::time::Duration;
 const EXAMPLE: &str = include_str!("../../jobs.example.toml");
 
 fn read(text: &str) -> Result<Config, Problems> {
-    let env = |name: &str| name.starts_with("SCRIBED").then(|| OsString::from("hunter2"));
+    let hash = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let env = |name: &str| match name {
+        "SCRIBED_ANN_TOKEN" => Some(OsString::from(hash)),
+        "SCRIBED_ANN_PASSWORD" => Some(OsString::from("$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA")),
+        _ => name.starts_with("SCRIBED").then(|| OsString::from("hunter2")),
+    };
     parse(Path::new("jobs.toml"), text, &env)
 }
 
@@ -730,12 +735,12 @@ fn a_bad_name() {
 
 #[test]
 fn what_is_not_honoured_yet() {
-    insta::assert_snapshot!(with_source("[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
-        error: this release does not support `web` yet
+    insta::assert_snapshot!(with_source("[notify]\non_failed = []\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
+        error: this release does not support `notify` yet
          --> jobs.toml:3:2
           |
-        3 | [web]
-          |  ^^^
+        3 | [notify]
+          |  ^^^^^^
           |
           = help: remove it; scribed never ignores a setting silently
 
