@@ -80,7 +80,7 @@ impl RestoredState {
     /// Checks that the queue opens, and makes the state valid. All files must have been written.
     ///
     /// # Errors
-    /// As [`super::open`].
+    /// As [`super::open()`].
     pub fn finish(mut self) -> Result<(), StoreError> {
         drop(open_inside(&self.dir, &self.process_lock, None)?);
         crash_points::point(Point::RestoreEnding);
