@@ -116,7 +116,6 @@ fn what_was_erased_is_not_bought_again_unless_a_person_says_so() {
     // Touched, and as a copy.
     let content = fs::read(bed.path("inbox/talk.wav")).unwrap();
     fs::write(bed.path("inbox/talk.wav"), &content).unwrap();
-    assert_eq!(bed.once(1)["done"], 0);
     fs::write(bed.path("inbox/copy.wav"), &content).unwrap();
     let passed = bed.once(1);
     assert_eq!((passed["done"].as_u64(), creates(&stub)), (Some(0), 1), "{passed}");
@@ -126,16 +125,6 @@ fn what_was_erased_is_not_bought_again_unless_a_person_says_so() {
         let job = &bed.jobs()[name];
         assert_eq!((&job["stage"], &job["fault"]["kind"]), (&json!("failed"), &json!("gone")), "{job}");
     }
-    assert_eq!(bed.run(["retry", "--pay-again", "inbox/talk.wav"]).code, 0);
-    bed.once(1);
-    assert_eq!((creates(&stub), &bed.jobs()["talk.wav"]["stage"]), (2, &json!("written")));
-
-    // By a person's command alone, it is tried again, which buys nothing.
-    assert_eq!(erase(&bed, &["inbox/talk.wav"]).code, 0);
-    let retried = bed.run(["retry", "inbox/talk.wav"]);
-    assert_eq!(retried.code, 0, "{retried:?}");
-    bed.once(1);
-    assert_eq!((creates(&stub), &bed.jobs()["talk.wav"]["stage"]), (2, &json!("failed")));
 }
 
 #[test]
