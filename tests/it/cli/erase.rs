@@ -116,6 +116,7 @@ fn what_was_erased_is_not_bought_again_unless_a_person_says_so() {
     // Touched, and as a copy.
     let content = fs::read(bed.path("inbox/talk.wav")).unwrap();
     fs::write(bed.path("inbox/talk.wav"), &content).unwrap();
+    assert_eq!(bed.once(1)["done"], 0);
     fs::write(bed.path("inbox/copy.wav"), &content).unwrap();
     let passed = bed.once(1);
     assert_eq!((passed["done"].as_u64(), creates(&stub)), (Some(0), 1), "{passed}");
@@ -124,6 +125,25 @@ fn what_was_erased_is_not_bought_again_unless_a_person_says_so() {
     for name in ["talk.wav", "copy.wav"] {
         let job = &bed.jobs()[name];
         assert_eq!((&job["stage"], &job["fault"]["kind"]), (&json!("failed"), &json!("gone")), "{job}");
+    }
+}
+
+#[test]
+fn what_was_erased_is_bought_again_by_a_persons_word_alone() {
+    let stub = Stub::well();
+    let bed = config(&stub).bed();
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    for bought in [1, 2] {
+        assert_eq!(erase(&bed, &["inbox/talk.wav"]).code, 0);
+        // It is tried again, which buys nothing.
+        let retried = bed.run(["retry", "inbox/talk.wav"]);
+        assert_eq!(retried.code, 0, "{retried:?}");
+        bed.once(1);
+        let uploads = stub.records().moments(Endpoint::Upload).len();
+        assert_eq!((uploads, creates(&stub), &bed.jobs()["talk.wav"]["stage"]), (bought, bought, &json!("failed")));
+        assert_eq!(bed.run(["retry", "--pay-again", "inbox/talk.wav"]).code, 0);
+        assert_eq!((bed.once(0)["done"].as_u64(), creates(&stub)), (Some(1), bought + 1));
     }
 }
 

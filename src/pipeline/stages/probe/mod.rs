@@ -47,7 +47,8 @@ pub async fn run(
     let medium = MediaFile::of(mount, job);
     let alike = store.may_have_duplicate(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let unread = medium.unread(&job.seen);
-    let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
+    let was_bought = job.made_from.is_some() || !job.outputs.is_empty();
+    let wants_hash = unread.is_none() && (alike || was_bought);
     let limit = PATIENCE.saturating_add(Duration::from_secs(job.seen.size / SLOWEST));
     let seen = tokio::select! {
         biased;
