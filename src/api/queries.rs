@@ -113,7 +113,6 @@ pub struct ExplainedPath {
 #[serde(deny_unknown_fields)]
 pub struct CostParams {
     #[serde(default = "by_source")]
-    #[schemars(with = "GroupName")]
     pub by: By,
     /// Only purchases at this time or later, as in RFC 3339.
     #[serde(default)]
@@ -125,19 +124,6 @@ pub struct CostParams {
 
 fn by_source() -> By {
     By::Source
-}
-
-/// The names of [`By`].
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its schema is used")]
-enum GroupName {
-    Source,
-    Day,
-    Month,
-    Service,
-    Template,
-    Job,
 }
 
 /// What was spent.

@@ -3,12 +3,12 @@
 
 use super::metric_family::{Kind, MetricFamily, Series};
 use super::process::ProcessValues;
-use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ServiceStatus, Waiting};
+use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ScanStatus, ServiceStatus, Waiting};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use crate::store::contract::JobCounts;
 use prometheus_client::registry::Unit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the metrics are made from.
 pub struct MetricSources<'a> {
@@ -185,8 +185,8 @@ fn budgets(budgets: &[BudgetUse]) -> Vec<MetricFamily> {
 
 fn scans(status: &QueueStatus) -> Vec<MetricFamily> {
     let seconds = |at: Timestamp| at.0 as f64 / 1e3;
-    let series = |of: &dyn Fn(&crate::control::transport::protocol::ScanStatus) -> Option<Timestamp>| -> Vec<Series> {
-        let one = |scan| Some(labelled(vec![("source", scan_source(scan))], seconds(of(scan)?)));
+    let series = |of: &dyn Fn(&ScanStatus) -> Option<Timestamp>| -> Vec<Series> {
+        let one = |scan: &ScanStatus| Some(labelled(vec![("source", scan.source.to_string())], seconds(of(scan)?)));
         status.scans.iter().filter_map(one).collect()
     };
     vec![
@@ -211,15 +211,11 @@ fn scans(status: &QueueStatus) -> Vec<MetricFamily> {
     ]
 }
 
-fn scan_source(scan: &crate::control::transport::protocol::ScanStatus) -> String {
-    scan.source.to_string()
-}
-
 /// Folders that are not available, and pauses. There is a series for each source, so that an alert ends when it ends.
 fn folders(status: &QueueStatus, now: Timestamp) -> Vec<MetricFamily> {
     let away: Vec<&SourceName> = status.frozen.iter().map(|frozen| &frozen.source).collect();
     let known = status.scans.iter().map(|scan| &scan.source).chain(away.iter().copied());
-    let known: std::collections::BTreeSet<&SourceName> = known.collect();
+    let known: BTreeSet<&SourceName> = known.collect();
     let up = known
         .iter()
         .map(|source| labelled(vec![("source", source.to_string())], f64::from(u8::from(!away.contains(source)))));

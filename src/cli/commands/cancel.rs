@@ -6,8 +6,7 @@ use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
-use crate::cli::runtime::service_session::ServiceSession;
-use crate::control::transport::client::DaemonClient;
+use crate::cli::runtime::service_session::with_services;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Deleted};
 use crate::domain::reason::reason;
 
@@ -17,27 +16,10 @@ use crate::domain::reason::reason;
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &CancelArgs) -> Result<u8, CommandError> {
     if args.delete {
-        return delete(context, args).await;
+        return with_services(context, async |queue: &QueueAccess| cancel_each(context, args, queue).await).await;
     }
     let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
     cancel_each(context, args, &queue).await
-}
-
-/// Cancels the jobs and deletes their transcriptions. If a daemon runs, it does both, since it has a client for every
-/// service; otherwise the command opens a session of its own.
-async fn delete(context: &Context, args: &CancelArgs) -> Result<u8, CommandError> {
-    let config = context.config_without_secrets()?;
-    if let Some(client) = DaemonClient::find(&config.state)? {
-        return cancel_each(context, args, &QueueAccess::Daemon(client)).await;
-    }
-    let config = context.config()?;
-    let session = ServiceSession::connect(&config, None).await?;
-    let outcome = match session.queue_access(&config).await {
-        Ok(queue) => cancel_each(context, args, &queue).await,
-        Err(failure) => Err(failure),
-    };
-    session.close().await?;
-    outcome
 }
 
 async fn cancel_each(context: &Context, args: &CancelArgs, queue: &QueueAccess) -> Result<u8, CommandError> {

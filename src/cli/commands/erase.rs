@@ -6,8 +6,7 @@ use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
-use crate::cli::runtime::service_session::ServiceSession;
-use crate::control::transport::client::DaemonClient;
+use crate::cli::runtime::service_session::with_services;
 use crate::control::transport::protocol::{
     ControlAnswer, ControlRequest, EraseQuery, Erased, ErasureItem, ErasureOutcome,
 };
@@ -19,19 +18,11 @@ use std::io;
 /// # Errors
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &EraseArgs) -> Result<u8, CommandError> {
-    let config = context.config_without_secrets()?;
-    if !args.yes || args.here_only || DaemonClient::find(&config.state)?.is_some() {
-        let queue = QueueAccess::find(&config).await?;
-        return erase_each(context, args, &queue).await;
+    if args.yes && !args.here_only {
+        return with_services(context, async |queue: &QueueAccess| erase_each(context, args, queue).await).await;
     }
-    let config = context.config()?;
-    let session = ServiceSession::connect(&config, None).await?;
-    let outcome = match session.queue_access(&config).await {
-        Ok(queue) => erase_each(context, args, &queue).await,
-        Err(failure) => Err(failure),
-    };
-    session.close().await?;
-    outcome
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    erase_each(context, args, &queue).await
 }
 
 async fn erase_each(context: &Context, args: &EraseArgs, queue: &QueueAccess) -> Result<u8, CommandError> {

@@ -1,10 +1,12 @@
 //! A command's own clients for services. Hosted services can be used beside a daemon; the embedded service only if no
 //! daemon runs.
 
+use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, daemon_of, retry_while_locked};
 use crate::client::contract::Client;
 use crate::config::model::Config;
+use crate::control::transport::client::DaemonClient;
 use crate::control::transport::handler::CommandHandler;
 use crate::daemon::{self, Daemon};
 use crate::domain::names::ServiceName;
@@ -70,6 +72,29 @@ impl ServiceSession {
             None => Ok(()),
         }
     }
+}
+
+/// Has `work` done on the queue by what has a client for every service: the daemon if one runs, otherwise a session of the
+/// command's own, which is closed afterwards.
+///
+/// # Errors
+/// Those of `work`; as [`ServiceSession::connect`] and [`QueueAccess::find`].
+pub async fn with_services<T>(
+    context: &Context,
+    work: impl AsyncFnOnce(&QueueAccess) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let config = context.config_without_secrets()?;
+    if let Some(client) = DaemonClient::find(&config.state)? {
+        return work(&QueueAccess::Daemon(client)).await;
+    }
+    let config = context.config()?;
+    let session = ServiceSession::connect(&config, None).await?;
+    let outcome = match session.queue_access(&config).await {
+        Ok(queue) => work(&queue).await,
+        Err(failure) => Err(failure),
+    };
+    session.close().await?;
+    outcome
 }
 
 fn named(config: &Config, name: &str) -> Result<ServiceName, CommandError> {

@@ -7,7 +7,7 @@ use crate::client::contract::Deletion;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Deleted, JobSelector};
 use crate::domain::job::Job;
-use crate::domain::names::{ServiceName, TranscriptionId};
+use crate::domain::names::{JobId, ServiceName, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 
@@ -23,8 +23,8 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
         let words = format!("{}; {words}", job.stage.kind().name());
         Ok(Deleted { job, is_gone, words })
     };
-    let bought = current_purchases(&job);
-    if bought.is_empty() {
+    let (keys, copies): (Vec<PurchaseKey>, Vec<ServiceCopy>) = current_purchases(&job).into_iter().unzip();
+    if copies.is_empty() {
         let words = match &job.stage {
             Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
                 "nothing was bought for it, but its recording was uploaded: the interface has no request to \
@@ -35,34 +35,33 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
         return answer(job, true, words.to_owned());
     }
     let (mut is_gone, mut told) = (true, Vec::new());
-    for (purchase_key, transcription) in bought {
-        let (one_is_gone, words) = delete_one(handler, &job, &purchase_key, &transcription).await?;
+    let others = other_users(handler, &job, &copies).await?;
+    for (purchase_key, copy) in keys.iter().zip(&copies) {
+        let other = others.get(&copy.transcription).copied();
+        let (one_is_gone, words) = delete_one(handler, &job, (purchase_key, copy), other).await?;
         is_gone &= one_is_gone;
         told.push(words);
     }
     answer(job, is_gone, told.join("; "))
 }
 
-/// Deletes a transcription at the service and its kept result here. Returns whether it is gone, and words.
+/// Deletes a transcription at the service and its kept result here, unless another job uses it. Returns whether it is gone,
+/// and words.
 async fn delete_one(
     handler: &CommandHandler,
     job: &Job,
-    purchase_key: &PurchaseKey,
-    transcription: &TranscriptionId,
+    (purchase_key, copy): (&PurchaseKey, &ServiceCopy),
+    other: Option<JobId>,
 ) -> Result<(bool, String), CommandRefusal> {
-    let copy = ServiceCopy {
-        service: purchase_key.service.clone(),
-        transcription: transcription.clone(),
-        origin: job.bought_at.clone(),
-    };
-    if let Some(other) = other_users(handler, job, std::slice::from_ref(&copy)).await?.get(transcription) {
+    let transcription = &copy.transcription;
+    if let Some(other) = other {
         let words = format!(
             "its transcription {transcription} stays at the service, since the duplicate job {other} uses it: \
              cancel that one with --delete first"
         );
         return Ok((false, words));
     }
-    let deletion = delete_copy(handler, job, &copy).await.map_err(|words| {
+    let deletion = delete_copy(handler, job, copy).await.map_err(|words| {
         CommandRefusal::Declined(format!(
             "job {} is cancelled, but its transcription {transcription} is not deleted: {words}",
             job.id
@@ -71,7 +70,7 @@ async fn delete_one(
     let mut here = "";
     if matches!(deletion, Deletion::Gone | Deletion::GoneBefore) {
         handler.store.forget_purchase(purchase_key, transcription).await?;
-        here = remove_kept_result(handler, job, purchase_key.service.clone(), transcription).await?;
+        here = remove_kept_result(handler, job, copy.service.clone(), transcription).await?;
     }
     Ok(match deletion {
         Deletion::Gone => (true, format!("its transcription {transcription} is deleted{here}")),

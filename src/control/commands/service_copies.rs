@@ -24,7 +24,7 @@ pub struct ServiceCopy {
 }
 
 /// Returns what the present result of a job was bought as: its transcription, or those of the parts of its recording.
-pub fn current_purchases(job: &Job) -> Vec<(PurchaseKey, TranscriptionId)> {
+pub fn current_purchases(job: &Job) -> Vec<(PurchaseKey, ServiceCopy)> {
     let key = job.stage.purchase_key();
     let current = key.cloned().zip(job.stage.transcription().filter(|id| !id.is_own()).cloned());
     let split = job.split.as_deref().zip(key.map(PurchaseKey::whole));
@@ -36,17 +36,16 @@ pub fn current_purchases(job: &Job) -> Vec<(PurchaseKey, TranscriptionId)> {
     });
     let mut all: Vec<_> = of_parts.chain(current).collect();
     all.dedup_by(|one, other| one.1 == other.1);
-    all
+    let copy = |(key, transcription): (PurchaseKey, TranscriptionId)| {
+        let copy = ServiceCopy { service: key.service.clone(), transcription, origin: job.bought_at.clone() };
+        (key, copy)
+    };
+    all.into_iter().map(copy).collect()
 }
 
 /// Returns all transcriptions that were ever bought for a job, or that it shares, each once.
 pub fn all_copies(job: &Job) -> Vec<ServiceCopy> {
-    let current = current_purchases(job).into_iter().map(|(key, transcription)| ServiceCopy {
-        service: key.service,
-        transcription,
-        origin: job.bought_at.clone(),
-    });
-    let mut copies: Vec<ServiceCopy> = current.collect();
+    let mut copies: Vec<ServiceCopy> = current_purchases(job).into_iter().map(|(_, copy)| copy).collect();
     for charge in &job.charges {
         let Some(transcription) = charge.transcription.clone().filter(|id| !id.is_own()) else { continue };
         let is_known = |copy: &ServiceCopy| (&copy.service, &copy.transcription) == (&charge.service, &transcription);

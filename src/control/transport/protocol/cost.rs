@@ -3,6 +3,7 @@
 use crate::domain::budget::{Account, BudgetLimit, Period};
 use crate::domain::job::JobKey;
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of [`super::ControlRequest::Cost`].
@@ -21,7 +22,7 @@ pub struct CostQuery {
 }
 
 /// What sums of costs are over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Where the recordings come from.
