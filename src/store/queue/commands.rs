@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// What the history says for [`Commands::acknowledge`].
 const ACKNOWLEDGED: &str = "a person acknowledged the job";
 
+/// What the history says for an erased job, once its earlier lines are gone.
+const ERASED: &str = "a person erased what was made of the recording";
+
 /// What the history says when outputs were rendered again.
 const RENDERED: &str = "the outputs were rendered again from the kept result";
 
@@ -104,7 +107,7 @@ impl Queue {
         if (&old.stage, old.purchase_number) != (&seen.stage, seen.purchase_number) {
             return Ok(CommandOutcome::Changed);
         }
-        let words = text_change(&old, &event);
+        let words = command_words(&old, &event);
         let Ok(new) = old.clone().apply(event, now) else { return Ok(CommandOutcome::NotApplicable) };
         self.settle_purchase(&old, &new)?;
         // Released first: the holder must not put back what the person has ended.
@@ -199,8 +202,8 @@ impl Queue {
     }
 }
 
-/// Returns what the history says of a change of a job's text or outputs, which leaves its stage as it is.
-fn text_change(job: &Job, event: &JobEvent) -> Option<String> {
+/// Returns what the history says of a command where the stage alone does not say it.
+fn command_words(job: &Job, event: &JobEvent) -> Option<String> {
     match event {
         JobEvent::Accepted { change, .. } => {
             let accepted = change.accepted.as_ref()?;
@@ -210,6 +213,7 @@ fn text_change(job: &Job, event: &JobEvent) -> Option<String> {
             let accepted = job.accepted.as_ref()?;
             Some(format!("a person took the acceptance of {} back", accepted.output.display_name()))
         }
+        JobEvent::Erased => Some(ERASED.to_owned()),
         JobEvent::Rendered { change } => ends_rendering(job, change).then(|| RENDERED.to_owned()),
         _ => None,
     }

@@ -94,6 +94,9 @@ fn nothing_of_what_was_said_is_left_and_what_a_person_wrote_stays() {
     let shown = bed.run(["show", "inbox/talk.wav"]);
     assert!(shown.stdout.contains("a person erased what was made of the recording (`scribed erase`)"), "{shown:?}");
 
+    let (_, history) = shown.stdout.split_once("history").unwrap();
+    assert!(history.contains("skipped     a person erased what was made of the recording"), "{shown:?}");
+
     // It stays erased until the recording changes, and the command may be repeated.
     assert_eq!(bed.once(0)["done"], 0);
     let again = erase(&bed, &["inbox/talk.wav"]);
