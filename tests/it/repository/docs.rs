@@ -417,12 +417,14 @@ fn shown_blocks(page: &Page) -> Vec<Shown> {
 
 /// A line without what differs from run to run: amounts, transcriptions, and the place and the user of this machine.
 fn masked(line: &str, folder: &str) -> String {
-    const MASKS: [(&str, &str); 5] = [
+    const MASKS: [(&str, &str); 6] = [
         (r"as the user \w+ ", "as the user ada "),
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "0"),
         (r"[0-9]+([.:,-][0-9]+)*", "0"),
         (r"\b0 (s|min|h|[KMGT]i?B)\b", "0"),
         (r"limited mostly by .*", "limited"),
+        // How full the disk of this machine is.
+        (r"can be written, but only 0 are free and its limit is 0: .*", "can be written, 0 free"),
     ];
     let mask = |line: String, (pattern, mask): &(&str, &str)| {
         Regex::new(pattern).unwrap().replace_all(&line, *mask).into_owned()
