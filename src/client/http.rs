@@ -301,19 +301,13 @@ fn build(
     plain_http: PlainHttp,
     service: &str,
 ) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
-    let make = |adjust: &dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder| {
-        let usual = adjust(builder(base, timeouts.connect, plain_http)).build()?;
-        let creates = adjust(builder(base, timeouts.create_connect, plain_http));
-        Ok((usual, creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0).build()?))
-    };
-    match make(&|builder| authorities.beside(builder)) {
-        // The machine has no certificates. Over plain http none are needed.
-        Err(_) if base.scheme() == "http" => make(&|builder| builder.tls_certs_only(std::iter::empty())),
-        // The machine has no certificates, but the configured authorities are sufficient.
-        Err(_) if !authorities.is_empty() => make(&|builder| authorities.alone(builder)),
-        made => made,
-    }
-    .map_err(|error| no_client(error, service))
+    let is_https = base.scheme() != "http";
+    let usual = authorities.build(is_https, || builder(base, timeouts.connect, plain_http));
+    let creates = authorities.build(is_https, || {
+        let creates = builder(base, timeouts.create_connect, plain_http);
+        creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0)
+    });
+    usual.and_then(|usual| creates.map(|creates| (usual, creates))).map_err(|error| no_client(error, service))
 }
 
 fn builder(base: &Url, connect: Duration, plain_http: PlainHttp) -> reqwest::ClientBuilder {

@@ -53,7 +53,9 @@ fn describe_stage(stage: &Stage) -> &'static str {
 fn describe_cancelled(from: &Stage) -> String {
     match from.transcription() {
         Some(id) => {
-            format!("cancelled by a person; its transcription {id} had been bought, and duplicates still use it")
+            format!(
+                "cancelled by a person; its transcription {id} had been bought; duplicates of the recording may use it"
+            )
         }
         None => "cancelled by a person before anything was bought".to_owned(),
     }

@@ -43,6 +43,19 @@ impl Authorities {
         builder.tls_certs_only(self.certificates())
     }
 
+    /// Builds a client that trusts these authorities in addition to those of the machine. A machine without any is
+    /// enough for plain http, and where these are given.
+    ///
+    /// # Errors
+    /// The client cannot be built, as where https has no authority at all.
+    pub fn build(&self, is_https: bool, builder: impl Fn() -> ClientBuilder) -> reqwest::Result<reqwest::Client> {
+        match self.beside(builder()).build() {
+            Err(_) if !is_https => builder().tls_certs_only(std::iter::empty()).build(),
+            Err(_) if !self.is_empty() => self.alone(builder()).build(),
+            built => built,
+        }
+    }
+
     fn certificates(&self) -> Vec<Certificate> {
         // Every certificate was parsed in `read` already.
         self.ders.iter().filter_map(|der| Certificate::from_der(der).ok()).collect()

@@ -163,11 +163,7 @@ fn client(access: &EngineAccess) -> reqwest::Result<reqwest::Client> {
         let may_use_proxy = plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
         if may_use_proxy { builder } else { builder.no_proxy() }
     };
-    // Without certificates on this machine, plain http and the configured authorities are left.
-    authorities.beside(builder()).build().or_else(|error| match url.scheme() == "http" || !authorities.is_empty() {
-        true => authorities.alone(builder()).build(),
-        false => Err(error),
-    })
+    authorities.build(url.scheme() != "http", builder)
 }
 
 /// Returns the innermost cause, which is the most useful, without the address.

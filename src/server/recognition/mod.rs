@@ -8,7 +8,6 @@ pub(crate) mod confidence;
 pub(crate) mod dispatcher;
 pub(crate) mod lazy;
 mod letter_to_sound;
-mod model;
 pub(crate) mod openai;
 pub(crate) mod pocketsphinx;
 mod pool;

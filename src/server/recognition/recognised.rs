@@ -6,6 +6,7 @@ use super::recogniser::RecognisedChunk;
 use super::transcribe::{RecognisedSpeech, TranscribeError};
 use super::utterances::{self, ChannelSpeech, ChunkSpan, TextSize};
 use super::voices_heard::VoicesHeard;
+use crate::clock::{Clock as _, SystemClock};
 use crate::domain::word_overlap::Overlap;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech_segments::Segment;
@@ -123,7 +124,9 @@ impl Recognised {
     pub(super) fn finish(self, unknown: Vec<String>, speakers: Option<SpeakerHints>) -> RecognisedSpeech {
         let Self { spoken, doubts, has_estimated_times, is_written, voices, compared, .. } = self;
         let mut transcript = utterances::transcript(spoken);
-        let has_speakers = speakers.is_some_and(|hints| voices.label(&mut transcript, hints, is_written));
+        let started = SystemClock.uptime();
+        let are_told_apart = speakers.is_some_and(|hints| voices.label(&mut transcript, hints, is_written));
+        let speakers_took = are_told_apart.then(|| SystemClock.uptime().since(started));
         let voices = compared.voices(&transcript);
         RecognisedSpeech {
             transcript,
@@ -132,7 +135,7 @@ impl Recognised {
             doubts,
             has_estimated_times,
             is_written,
-            has_speakers,
+            speakers_took,
             voices,
         }
     }

@@ -52,8 +52,7 @@ pub trait Recogniser: Send + Sync {
     /// # Errors
     /// See [`RecogniserError`].
     fn recognise_chunk(&self, chunk: &SpeechChunk<'_>) -> Result<RecognisedChunk, RecogniserError> {
-        let heard = self.recognise_with(chunk.samples, chunk.vocabulary)?;
-        Ok(RecognisedChunk { words: heard.into_iter().map(ChunkWord::from).collect(), ..RecognisedChunk::default() })
+        self.recognise(chunk.samples).map(RecognisedChunk::of_words)
     }
 
     /// Returns the words in `samples` (16 kHz, mono, as long as [`Recogniser::cut_rule`] says), in order of time; none
@@ -71,20 +70,6 @@ pub trait Recogniser: Send + Sync {
     /// Something that the recogniser needs is missing.
     fn learn(&self, terms: &[Term]) -> Result<LearntVocabulary, RecogniserError> {
         Ok(LearntVocabulary { words: Vec::new(), unknown: terms.iter().map(|term| term.value.clone()).collect() })
-    }
-
-    /// As [`Recogniser::recognise`], expecting the words of `lesson` too; those are spelt as in the lesson. Keep one
-    /// lesson for all segments of a recording, because learning takes time.
-    ///
-    /// # Errors
-    /// Those of [`Recogniser::recognise`].
-    fn recognise_with(
-        &self,
-        samples: &[i16],
-        lesson: &Arc<LearntVocabulary>,
-    ) -> Result<Vec<RecognisedWord>, RecogniserError> {
-        let _ = lesson;
-        self.recognise(samples)
     }
 }
 
@@ -134,6 +119,13 @@ pub struct ChunkWord {
     pub confidence: Option<f64>,
     /// Whether the recogniser begins a sentence or a paragraph here.
     pub begins: bool,
+}
+
+impl RecognisedChunk {
+    /// Returns a chunk of plain words, without a language of its own.
+    pub fn of_words(words: Vec<RecognisedWord>) -> Self {
+        Self { words: words.into_iter().map(ChunkWord::from).collect(), ..Self::default() }
+    }
 }
 
 impl JoinableWord for ChunkWord {

@@ -94,23 +94,23 @@ pub struct WrittenResult {
     channels: u32,
     facts: ResultFacts,
     enrichments: Enrichments,
-    /// Whether the speakers were told apart.
-    has_speakers: bool,
+    /// How long telling the speakers apart took; `None` if they were not told apart.
+    speakers_took: Option<Duration>,
     /// The voices of the speakers, if they are compared with known ones.
     voices: Vec<SpeakerVoice>,
 }
 
 impl WrittenResult {
     /// Makes the result of the recognised speech. It keeps nothing of the speech that is to be redacted.
-    pub fn from_speech(params: Params, mut speech: RecognisedSpeech, facts: ResultFacts) -> Self {
+    pub fn from_speech(params: Params, mut speech: RecognisedSpeech, facts: ResultFacts, clock: &dyn Clock) -> Self {
         let mut enrichments = unsupported::unsupported_envelopes(&params);
         let plan = RedactionPlan::of(&params);
         if plan.is_some() {
             hide_phrases(&mut speech.doubts);
         }
         let recognition = written_envelope(&speech);
-        let RecognisedSpeech { mut transcript, channels, unknown, is_written, has_speakers, voices, .. } = speech;
-        if params.diarization == Some(true) && !has_speakers {
+        let RecognisedSpeech { mut transcript, channels, unknown, is_written, speakers_took, voices, .. } = speech;
+        if params.diarization == Some(true) && speakers_took.is_none() {
             enrichments.diarization = Some(Either::Known(Envelope::failed(too_much_speech())));
         }
         // The limit of the confidence was measured with recognisers that write neither case nor punctuation.
@@ -138,8 +138,8 @@ impl WrittenResult {
         if !unknown.is_empty() {
             fail("custom_vocabulary", vocabulary_error(&unknown, is_written));
         }
-        add_text_enrichments(&mut enrichments, &transcript, (&params, facts.shapes, is_written));
-        Self { params, transcript, channels, facts, enrichments, has_speakers, voices }
+        add_text_enrichments(&mut enrichments, &transcript, (&params, facts.shapes, is_written), clock);
+        Self { params, transcript, channels, facts, enrichments, speakers_took, voices }
     }
 
     /// Returns the voices of the speakers.
@@ -198,9 +198,10 @@ impl WrittenResult {
         };
         let enrichments = completion.model.before(self.enrichments.clone());
         // The public service has no envelope where it succeeded: its speakers are at the utterances alone.
-        let has_envelope = self.has_speakers && self.facts.shapes == Shapes::Interface;
+        let envelope_time = self.speakers_took.filter(|_| self.facts.shapes == Shapes::Interface);
         let utterances = transcript.utterances.as_slice();
-        let diarization = has_envelope.then(|| Envelope::completed(Utterances(utterances), utterances.is_empty(), 0.0));
+        let diarization = envelope_time
+            .map(|took| Envelope::completed(Utterances(utterances), utterances.is_empty(), in_seconds(took)));
         let result =
             ResultOut { metadata, transcription, enrichments, diarization, known_speakers, sentences, translation };
         serde_json::to_writer(to, &result).map_err(io::Error::from)
@@ -237,7 +238,7 @@ fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata
         number_of_distinct_channels: Some(channels),
         number_of_channels: Some(channels),
         billing_time: Some(rounded(audio_duration * f64::from(channels))),
-        transcription_time: Some(rounded(took.as_secs_f64())),
+        transcription_time: Some(in_seconds(took)),
         parameters_without_effect: Vec::new(),
     }
 }
@@ -329,7 +330,11 @@ fn sentences<'a>(utterances: &'a [Utterance], clock: &dyn Clock) -> Envelope<Tex
 }
 
 fn seconds(clock: &dyn Clock, started: Uptime) -> f64 {
-    rounded(clock.uptime().since(started).as_secs_f64())
+    in_seconds(clock.uptime().since(started))
+}
+
+fn in_seconds(took: Duration) -> f64 {
+    rounded(took.as_secs_f64())
 }
 
 /// What the translations of a result are made of.
@@ -589,7 +594,7 @@ mod tests {
         let facts = ResultFacts { audio_duration: 9.0, created, without_effect: Vec::new(), shapes: Shapes::Interface };
         let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut bytes = Vec::new();
-        let result = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts);
+        let result = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts, &SystemClock);
         result.write(&completion, None, &mut bytes, &SystemClock).unwrap();
         String::from_utf8(bytes).unwrap()
     }
@@ -610,6 +615,46 @@ mod tests {
         let mask = json!({ "entity_types": ["NAME"], "processed_text_type": "MASK" });
         let value: Value = serde_json::from_str(&written(vec![said], false, Vec::new(), mask)).unwrap();
         assert!(value["transcription"]["full_transcript"].as_str().unwrap().starts_with("Call #### ##### at four"));
+    }
+
+    /// A clock on which a quarter of a second passes between two looks at it.
+    #[derive(Default)]
+    struct Ticking(std::sync::atomic::AtomicU64);
+
+    #[async_trait::async_trait]
+    impl Clock for Ticking {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_millis(250) * self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) as u32)
+        }
+
+        async fn sleep(&self, _: Duration) {}
+    }
+
+    #[test]
+    fn each_enrichment_says_how_long_it_took() {
+        let request = json!({
+            "diarization": true, "sentences": true, "named_entity_recognition": true, "sentiment_analysis": true,
+            "summarization": true, "chapterization": true,
+        });
+        let transcript =
+            Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance("good day", 0.0, "en")] };
+        let speakers_took = Some(Duration::from_millis(1500));
+        let speech = RecognisedSpeech { transcript, channels: 1, speakers_took, ..RecognisedSpeech::default() };
+        let created = Timestamp(0);
+        let facts = ResultFacts { audio_duration: 9.0, created, without_effect: Vec::new(), shapes: Shapes::Interface };
+        let completion = ResultCompletion { ended: created, model: ModelResults::default() };
+        let clock = Ticking::default();
+        let mut bytes = Vec::new();
+        let made = WrittenResult::from_speech(Params::parse_lenient(&request), speech, facts, &clock);
+        made.write(&completion, None, &mut bytes, &clock).unwrap();
+        let result: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(result["diarization"]["exec_time"], 1.5);
+        let made = ["sentences", "named_entity_recognition", "sentiment_analysis", "summarization", "chapterization"];
+        made.iter().for_each(|name| assert_eq!(result[name]["exec_time"], 0.25, "{name}: {result}"));
     }
 
     #[test]

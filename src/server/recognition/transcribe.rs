@@ -112,8 +112,9 @@ pub struct RecognisedSpeech {
     pub has_estimated_times: bool,
     /// Whether the recogniser wrote case and punctuation. Its confidences are then its own.
     pub is_written: bool,
-    /// Whether the speakers were told apart. They are not in more than eight hours of speech.
-    pub has_speakers: bool,
+    /// How long telling the speakers apart took; `None` if they were not told apart. They are not in more than eight
+    /// hours of speech.
+    pub speakers_took: Option<Duration>,
     /// The voices of the speakers, if they are compared with known ones.
     pub voices: Vec<SpeakerVoice>,
 }

@@ -901,7 +901,7 @@ mod tests {
         let facts = ResultFacts { audio_duration: 2.0, created, without_effect, shapes: Shapes::Interface };
         let completion = ResultCompletion { ended, model: ModelResults::default() };
         let mut written = Vec::new();
-        let made = result::WrittenResult::from_speech(request, hearing, facts);
+        let made = result::WrittenResult::from_speech(request, hearing, facts, &SystemClock);
         made.write(&completion, None, &mut written, &SystemClock).unwrap();
         let mut result: Value = serde_json::from_slice(&written).unwrap();
         for place in ["sentences", "translation"] {

@@ -157,7 +157,9 @@ impl Worker {
         let voices = self.voices.clone().filter(|_| may_name_speakers(&params));
         let (shapes, audio_duration) = (self.shapes, head.file.audio_duration.unwrap_or(0.0));
         let facts = ResultFacts { audio_duration, created: head.created, without_effect, shapes };
-        let made = catch_panic(elsewhere(move || Arc::new(WrittenResult::from_speech(params, speech, facts)))).await;
+        let clock = Arc::clone(&self.clock);
+        let make = move || Arc::new(WrittenResult::from_speech(params, speech, facts, &*clock));
+        let made = catch_panic(elsewhere(make)).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
         let model = self.enrich(taken, &made, is_local_only(&head)).await;
         let at = self.store.end_time(taken);

@@ -280,7 +280,7 @@ impl TranscriptionStore {
             if kills.count < MOST {
                 tracing::warn!(
                     %id, kills = kills.count, most = MOST,
-                    "the service was killed {}; it starts this work again, with no other work beside it", kills.work.describe()
+                    "the service was killed {}; it continues this work, with no other work beside it", kills.work.describe()
                 );
                 continue;
             }

@@ -7,12 +7,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::librivox::{readings, word_errors};
 use scribed::testing::domain::transcript::Transcript;
 use scribed::testing::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
-use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::testing::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError, SpeechChunk};
 use scribed::testing::server::recognition::transcribe::{TranscribeError, TranscribeOptions, transcribe};
 
 /// One for all tests: a decoder takes a second and 100 MB.
@@ -126,6 +127,28 @@ async fn decoders_at_once_give_the_words_of_one() {
         let threads = [scope.spawn(work), scope.spawn(work), scope.spawn(work)];
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
+}
+
+/// A segment whose recognition is cancelled in the middle leaves nothing behind in its decoder.
+#[tokio::test]
+async fn what_is_cancelled_in_the_middle_ends_there_and_the_decoder_goes_on() {
+    let sphinx = PocketSphinx::open(Settings { decoders: 1, ..Settings::default() }).unwrap();
+    let sound = samples(&readings()[1].path).await.unwrap();
+    let words = sphinx.recognise(&sound).unwrap();
+    let long: Vec<i16> = sound.iter().copied().cycle().take(sound.len() * 8).collect();
+    let cancelled = CancellationToken::new();
+    let vocabulary = Arc::default();
+    let chunk =
+        SpeechChunk { samples: &long, language: None, vocabulary: &vocabulary, prompt: "", cancelled: &cancelled };
+    let ended = std::thread::scope(|scope| {
+        let work = scope.spawn(|| sphinx.recognise_chunk(&chunk));
+        // The decoder has started already; its first cepstra are ready after a few hundredths of a second.
+        std::thread::sleep(Duration::from_millis(200));
+        cancelled.cancel();
+        work.join().unwrap()
+    });
+    assert!(matches!(ended, Err(RecogniserError::Cancelled)), "{ended:?}");
+    assert_eq!(sphinx.recognise(&sound).unwrap(), words);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! The recogniser's model: its files, and the settings of its search.
 
 use crate::server::recognition::recogniser::RecogniserError;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+
+const FEATURES: &str = "en-us/feat.params";
 
 pub(crate) const DICTIONARY: &str = "cmudict-en-us.dict";
 
@@ -13,7 +16,7 @@ pub(crate) const DICTIONARY: &str = "cmudict-en-us.dict";
 const FILES: [&str; 9] = [
     DICTIONARY,
     "en-us.lm.bin",
-    "en-us/feat.params",
+    FEATURES,
     "en-us/mdef",
     "en-us/means",
     "en-us/noisedict",
@@ -69,13 +72,31 @@ pub(crate) fn fingerprint(model: &Path) -> String {
     format!("{} {files:?}", model.display())
 }
 
-/// Returns names and values as on a command line; `None` if the model's path contains a zero byte.
-pub(crate) fn arguments(model: &Path) -> Option<Vec<CString>> {
+/// Returns names and values as on a command line.
+///
+/// The library would let the model's own features replace those that it is given. So it gets an empty file in their
+/// place, and the model's features as arguments, but one: the decoder subtracts the mean itself, of a whole segment, and
+/// the library takes the rest in small slices, between which it can be stopped.
+///
+/// # Errors
+/// The model's features cannot be read, or a path or a feature contains a zero byte.
+pub(crate) fn arguments(model: &Path) -> io::Result<Vec<CString>> {
     let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", DICTIONARY)];
-    let paths = paths.map(|(name, file)| (name, model.join(file).into_os_string()));
-    let search = SEARCH.map(|(name, value)| (name, value.into()));
-    let pairs = paths.into_iter().chain(search);
-    pairs.flat_map(|(name, value)| [CString::new(name), CString::new(value.as_bytes())]).collect::<Result<_, _>>().ok()
+    let paths = paths.map(|(name, file)| (name.to_owned(), model.join(file).into_os_string()));
+    let fixed = SEARCH.into_iter().chain([("-featparams", "/dev/null"), ("-cmn", "none")]);
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.into()));
+    let features = features(&std::fs::read_to_string(model.join(FEATURES))?);
+    let pairs = paths.into_iter().chain(features).chain(fixed);
+    let text = |text: &[u8]| CString::new(text).map_err(io::Error::from);
+    pairs.flat_map(|(name, value)| [text(name.as_bytes()), text(value.as_bytes())]).collect()
+}
+
+/// Returns the names and values of a file of features, without those that the library only knows in such a file, and
+/// without that of the mean.
+fn features(text: &str) -> Vec<(String, OsString)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let pairs = words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].into()));
+    pairs.filter(|(name, _)| !["-cmn", "-model"].contains(&name.as_str())).collect()
 }
 
 #[cfg(test)]
@@ -91,6 +112,12 @@ mod tests {
         assert_eq!(fingerprint(folder.path()), before);
         std::fs::write(&dictionary, "other").unwrap();
         assert_ne!(fingerprint(folder.path()), before);
+    }
+
+    #[test]
+    fn features_are_those_of_the_model_but_for_the_mean() {
+        let found = features("-lowerf 130\n-cmn batch\n-model ptm\n-agc\tnone\n");
+        assert_eq!(found, [("-lowerf".to_owned(), "130".into()), ("-agc".to_owned(), "none".into())]);
     }
 
     #[test]
