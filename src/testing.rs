@@ -298,7 +298,7 @@ pub mod server {
             pub use crate::domain::word_overlap::{Overlap, join};
         }
         pub mod pocketsphinx {
-            pub use crate::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+            pub use crate::server::recognition::pocketsphinx::engine::{PocketSphinx, Settings};
         }
         pub mod recogniser {
             pub use crate::server::recognition::recogniser::{

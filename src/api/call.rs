@@ -7,7 +7,7 @@ use crate::control::media_address::{MediaAddress, is_object_address, is_url};
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
 use crate::domain::names::JobId;
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Query, Request};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -73,18 +73,28 @@ impl Call {
 
     /// Reads the body; an absent one counts as `{}`.
     pub async fn body<T: DeserializeOwned>(&self) -> Result<T, ApiProblem> {
-        let body = std::mem::take(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner));
-        let read = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await;
-        let bytes =
-            read.map_err(|_| ApiProblem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?.map_err(
-                |_| ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long, or was not sent whole"),
-            )?;
-        let wrong = |why: String| ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the body: {why}"));
+        let bytes = self.bytes().await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // Serde also takes the fields from an array, by their order.
-        let fields: Map<String, Value> = serde_json::from_slice(text).map_err(|error| wrong(error.to_string()))?;
-        serde_json::from_value(Value::Object(fields)).map_err(|error| wrong(error.to_string()))
+        let fields: Map<String, Value> = serde_json::from_slice(text).map_err(|error| wrong_body(&error))?;
+        serde_json::from_value(Value::Object(fields)).map_err(|error| wrong_body(&error))
     }
+
+    /// Reads the body of a command of this program on another machine.
+    pub async fn control_request(&self) -> Result<ControlRequest, ApiProblem> {
+        serde_json::from_slice(&self.bytes().await?).map_err(|error| wrong_body(&error))
+    }
+
+    async fn bytes(&self) -> Result<Bytes, ApiProblem> {
+        let body = std::mem::take(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner));
+        let read = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await;
+        read.map_err(|_| ApiProblem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
+            .map_err(|_| ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long, or was not sent whole"))
+    }
+}
+
+fn wrong_body(error: &serde_json::Error) -> ApiProblem {
+    ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the body: {error}"))
 }
 
 pub fn json_of<T: Serialize>(answer: T) -> ApiAnswer {

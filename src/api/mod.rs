@@ -5,6 +5,7 @@ pub(crate) mod access;
 mod answer;
 mod call;
 mod commands;
+mod control;
 mod events;
 mod metrics;
 mod openapi;

@@ -4,10 +4,11 @@ use super::access::{Caller, Gate};
 use super::answer::ApiProblem;
 use super::call::Call;
 use super::routes::{BASE, Endpoint, endpoints};
-use super::{events, metrics, openapi};
+use super::{control, events, metrics, openapi};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;
+use crate::control::transport::server::API_PATH;
 use crate::domain::names::Timestamp;
 use crate::server::http::connections::{ConnectionSlot, Full, Most};
 use crate::server::http::listener;
@@ -17,7 +18,7 @@ use crate::tls::pair::PairError;
 use axum::extract::{Extension, RawPathParams, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, Router, get, on};
+use axum::routing::{MethodFilter, Router, get, on, post};
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
@@ -120,6 +121,7 @@ fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
     let mut router = Router::new()
         .route(&format!("{BASE}/openapi.json"), get(document))
         .route(&format!("{BASE}/events"), get(steps))
+        .route(API_PATH, post(control))
         .route("/metrics", get(metrics));
     for Endpoint { method, path, handle, .. } in endpoints {
         let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
@@ -177,6 +179,10 @@ async fn document(State(api): State<Arc<Api>>) -> Response {
 
 async fn steps(State(api): State<Arc<Api>>) -> Response {
     events::stream_steps(&api)
+}
+
+async fn control(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>, request: Request) -> Response {
+    control::carry_out(Call::new(api, caller, None, request)).await.into_response()
 }
 
 async fn metrics(State(api): State<Arc<Api>>) -> Response {

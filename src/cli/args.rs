@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::captions::Profile;
+use crate::cli::runtime::remote_queue::parse_server;
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::names::Timestamp;
@@ -8,6 +9,7 @@ use crate::manifests::format::cells;
 use crate::wire::record::Status;
 use crate::wire::timestamps;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use reqwest::Url;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +46,23 @@ pub struct CommonArgs {
     /// When to use colours
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
+    /// The daemon on another machine.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+}
+
+/// Where a daemon on another machine is.
+#[derive(Debug, Args)]
+pub struct RemoteArgs {
+    /// Send the command to the HTTP API of the daemon on another machine, as `https://archive:8473`
+    #[arg(long, global = true, env = "SCRIBED_SERVER", value_name = "URL", value_parser = parse_server)]
+    pub server: Option<Url>,
+    /// The token for --server: `file:PATH` or `env:NAME`; without this, the environment variable SCRIBED_TOKEN
+    #[arg(long, global = true, value_name = "PLACE", requires = "server")]
+    pub token: Option<String>,
+    /// Trust this certificate authority (a PEM file) for --server, too
+    #[arg(long, global = true, value_name = "FILE", requires = "server")]
+    pub server_ca: Option<PathBuf>,
 }
 
 /// How log lines look.
@@ -75,6 +94,8 @@ pub enum Command {
     Once(OnceArgs),
     /// Show the number of jobs by stage, what they wait for, and the state of the daemon
     Status(StatusArgs),
+    /// Show the queue as it changes, on a terminal: throughput, waits, services, budgets and sources
+    Top(TopArgs),
     /// List the jobs, one per line
     Jobs(JobsArgs),
     /// Show one job: its stage, why it is there, what happens next, and its history
@@ -142,7 +163,37 @@ pub enum Command {
     Upgrade(UpgradeArgs),
 }
 
+/// With which queues a command can work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueReach {
+    /// It has nothing to do with a queue.
+    None,
+    /// That of this machine only.
+    ThisMachine,
+    /// Also that of a daemon on another machine.
+    AnyMachine,
+}
+
 impl Command {
+    /// Returns with which queues the command can work.
+    pub fn reach(&self) -> QueueReach {
+        match self {
+            Self::Status(_) | Self::Top(_) | Self::Jobs(_) | Self::Show(_) | Self::Explain(_) | Self::Cost(_) => {
+                QueueReach::AnyMachine
+            }
+            Self::Add(_) | Self::Retry(_) | Self::Bump(_) | Self::Acknowledge(_) => QueueReach::AnyMachine,
+            Self::Cancel(_) | Self::Erase(_) | Self::Forget(_) => QueueReach::AnyMachine,
+            Self::Verify(_) | Self::Render(_) | Self::Accept(_) => QueueReach::AnyMachine,
+            Self::Pause(_) | Self::Resume(_) | Self::Reload => QueueReach::AnyMachine,
+            Self::Run(_) | Self::Once(_) | Self::Plan(_) | Self::Drain(_) | Self::Harvest(_) => QueueReach::ThisMachine,
+            Self::Reconcile(_) | Self::Check | Self::Serve(_) | Self::Web(_) | Self::State(_) => {
+                QueueReach::ThisMachine
+            }
+            Self::Init(_) | Self::Schema | Self::Completions(_) | Self::Man(_) | Self::Manual(_) => QueueReach::None,
+            Self::Captions(_) | Self::Upgrade(_) => QueueReach::None,
+        }
+    }
+
     /// Whether the command changes nothing, and its output is all that there is of it.
     pub fn only_lists(&self) -> bool {
         match self {
@@ -152,6 +203,19 @@ impl Command {
             _ => false,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// How often it is renewed, at least every half second
+    #[arg(long, value_name = "SPAN", value_parser = renewal, default_value = "2s")]
+    pub interval: Duration,
+}
+
+/// Parses how often a screen is renewed.
+fn renewal(text: &str) -> Result<Duration, String> {
+    let span = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if span < Duration::from_millis(500) { Err("it must be at least 500ms".to_owned()) } else { Ok(span) }
 }
 
 #[derive(Debug, Args)]
@@ -702,6 +766,9 @@ pub struct Init {
     /// Write every setting with its default and meaning as jobs.toml, and nothing else
     #[arg(long)]
     pub full: bool,
+    /// Ask nothing on a terminal: write the file with its defaults
+    #[arg(long)]
+    pub defaults: bool,
 }
 
 #[derive(Debug, Args)]

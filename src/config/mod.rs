@@ -10,7 +10,7 @@ mod mistakes_tests;
 pub(crate) mod model;
 pub(crate) mod paths;
 mod redact;
-mod secret;
+pub(crate) mod secret;
 pub(crate) mod sections;
 mod source_kind;
 pub(crate) mod starter;

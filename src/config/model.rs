@@ -34,6 +34,7 @@ use globset::{GlobMatcher, GlobSet};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ use std::time::Duration;
 pub struct Config {
     /// The path of the file, as it was given.
     pub file: PathBuf,
+    /// What the file contained.
+    pub text: ConfigText,
     /// The folder of the store and of kept results; absolute.
     pub state: PathBuf,
     /// The most bytes of sound tracks that wait to be sent.
@@ -74,6 +77,16 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// Settings that are accepted, as by earlier releases, but have no useful effect.
     pub warnings: Vec<Warning>,
+}
+
+/// The text of a configuration. Its `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigText(pub Arc<str>);
+
+impl fmt::Debug for ConfigText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigText(…)")
+    }
 }
 
 /// A warning about a setting that is accepted but has no useful effect.

@@ -19,6 +19,7 @@ mod long_waits;
 pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;
+mod shared_configuration;
 pub(crate) mod state_file;
 pub(crate) mod state_size;
 pub(crate) mod status_object;

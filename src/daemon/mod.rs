@@ -396,6 +396,7 @@ impl Daemon {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             state: setup.config.state.clone(),
+            configuration: configuration(&setup.config),
             mounts: setup.mounts.clone(),
             routing: Arc::clone(&setup.routing),
             clients: setup.clients(),
@@ -540,10 +541,15 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         voices: voices(config),
         clock,
         state: config.state.clone(),
+        configuration: configuration(config),
         writing,
         clients: Vec::new(),
         running: None,
     }
+}
+
+fn configuration(config: &Config) -> (PathBuf, Arc<str>) {
+    (std::path::absolute(&config.file).unwrap_or_else(|_| config.file.clone()), Arc::clone(&config.text.0))
 }
 
 /// Returns where the results of each service are kept: ids of two services might be equal.

@@ -8,7 +8,7 @@ use crate::server::http_engine::connection::{EngineAccess, EngineKey};
 use crate::server::recognition::lazy::LazyRecogniser;
 use crate::server::recognition::openai::engine::{EngineLimits, EngineOptions, OpenAiRecogniser};
 use crate::server::recognition::openai::request::EngineProtocol;
-use crate::server::recognition::pocketsphinx::{LANGUAGES, PocketSphinx, Settings};
+use crate::server::recognition::pocketsphinx::engine::{LANGUAGES, PocketSphinx, Settings};
 use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
 use crate::server::recognition::whisper::engine::{ModelLocation, WhisperOptions, WhisperRecogniser};
 use crate::server::recognition::whisper::model_folders::model_folders;

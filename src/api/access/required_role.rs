@@ -8,6 +8,7 @@ pub fn required_role(request: &ControlRequest) -> Role {
     use ControlRequest as R;
     match request {
         R::Status
+        | R::Configuration
         | R::Health
         | R::LongWaits { .. }
         | R::Waiting { .. }

@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, parse_media_address, protocol_mismatch};
+use crate::cli::runtime::queue_access::{parse_job_selector, parse_media_address, protocol_mismatch};
 use crate::control::transport::protocol::{AcceptQuery, AcceptedAnswer, ControlAnswer, ControlRequest};
 use crate::permission_errors::name_or_uid;
 use std::io;
@@ -20,7 +20,7 @@ pub async fn run(context: &Context, args: &AcceptArgs) -> Result<u8, CommandErro
         let words = "--job names the job of one file: name each of the other files in a command of its own";
         return Err(CommandError::Usage(words.to_owned()));
     }
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     let mut batch = BatchResult::default();
     for path in &args.paths {
         let query = AcceptQuery {

@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::{BatchResult, for_each_selected};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
+use crate::cli::runtime::queue_access::{parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, Selection};
 use crate::domain::path::RelPath;
@@ -21,7 +21,7 @@ use std::path::Path;
 pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let selections = selections(&config, args)?;
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let mut work = Work { context, batch: BatchResult::default() };
     for typed in &args.jobs {
         let answer = queue.try_request(ControlRequest::Acknowledge { job: parse_job_selector(typed)? }).await?;

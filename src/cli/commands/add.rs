@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_media_address, protocol_mismatch, source};
+use crate::cli::runtime::queue_access::{parse_media_address, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::media_address::{is_object_address, is_url};
 use crate::control::transport::protocol::{AddUrlRequest, Added, CommandRefusal, ControlAnswer, ControlRequest};
@@ -31,7 +31,7 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
     if urls > 1 && args.duration.is_some() {
         return Err(CommandError::Usage("--duration is for one URL: add each URL with its own command".to_owned()));
     }
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let mut batch = BatchResult::default();
     for typed in &args.paths {
         let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };

@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
+use crate::cli::runtime::queue_access::{parse_job_selector, protocol_mismatch};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::reason::reason;
 
@@ -15,7 +15,7 @@ use crate::domain::reason::reason;
 /// # Errors
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError> {
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     let mut batch = BatchResult::default();
     for typed in args.jobs.iter().rev() {
         match queue.try_request(ControlRequest::Bump { job: parse_job_selector(typed)? }).await? {

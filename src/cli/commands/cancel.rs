@@ -18,7 +18,7 @@ pub async fn run(context: &Context, args: &CancelArgs) -> Result<u8, CommandErro
     if args.delete {
         return with_services(context, async |queue: &QueueAccess| cancel_each(context, args, queue).await).await;
     }
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     cancel_each(context, args, &queue).await
 }
 

@@ -472,6 +472,13 @@ async fn check_hosted_services(config: &Config) -> Vec<CheckResult> {
     results
 }
 
+/// Asks the hosted services for their lists. Returns what fails first, with its fix.
+pub async fn first_failure_of_services(config: &Config) -> Option<String> {
+    let results = check_hosted_services(config).await;
+    let failed = results.into_iter().find(|result| result.grade == Grade::Bad)?;
+    Some(failed.fix.map_or_else(|| failed.words.clone(), |fix| format!("{}: {fix}", failed.words)))
+}
+
 async fn check_beside_daemon(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
     let (state, who, since) = (config.state.display(), daemon.describe(), Zone::UTC.format_second(daemon.since));
     let mut results = vec![good("state", &format!("{state} is in use by {who}, running since {since}"))];

@@ -1,12 +1,12 @@
 //! `scribed cost`: shows what was spent, and on what.
 
 use crate::cli::args::CostArgs;
-use crate::cli::commands::status::tell_budget;
 use crate::cli::date_argument::parse_date;
+use crate::cli::render::status_lines::budget_line;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
+use crate::cli::runtime::queue_access::protocol_mismatch;
 use crate::config::model::Config;
 use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
 use crate::domain::names::ServiceName;
@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
         before: parse_date(config.zone, args.before.as_deref())?,
         after: None,
     };
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let mut list = List::new(context, &config, args)?;
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     loop {
@@ -50,7 +50,10 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
                 let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
                     return Err(protocol_mismatch());
                 };
-                status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
+                status
+                    .budget
+                    .iter()
+                    .try_for_each(|used| context.print_line(&budget_line(config.display_zone, used)))?;
             }
             return Ok(0);
         }

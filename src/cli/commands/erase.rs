@@ -21,7 +21,7 @@ pub async fn run(context: &Context, args: &EraseArgs) -> Result<u8, CommandError
     if args.yes && !args.here_only {
         return with_services(context, async |queue: &QueueAccess| erase_each(context, args, queue).await).await;
     }
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     erase_each(context, args, &queue).await
 }
 

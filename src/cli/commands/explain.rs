@@ -28,7 +28,7 @@ use std::path::Path;
 /// See [`CommandError`]. A path that scribed ignores is not an error.
 pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let explained = explain(&queue, parse_media_address(&args.path)?).await?;
     let explained = match by_name(&config, &queue, &explained, &args.path).await? {
         Some(place) => explain(&queue, place).await?,

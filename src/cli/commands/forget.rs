@@ -23,7 +23,7 @@ use std::time::Duration;
 pub async fn run(context: &Context, args: &ForgetArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     queue.check_no_renames(&config).await?;
     let mut progress = Progress { context, dry_run: args.dry_run, forgotten: 0, kept: 0, unseen: BTreeMap::new() };
     let mut batch = BatchResult::default();

@@ -2,8 +2,9 @@
 //! settings.
 
 use crate::cli::args::Init;
+use crate::cli::init::questions::{ask, can_ask};
 use crate::cli::runtime::entry::Context;
-use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::config::starter::{example, starter};
 use crate::durable_file;
 use crate::permission_errors::{chown_to_folder_owner, describe_error};
@@ -18,18 +19,35 @@ const EXAMPLE: &str = "jobs.example.toml";
 /// The folder that the written configuration names.
 const INBOX: &str = "inbox";
 
-/// Writes the file of `--config` and, without `--full`, the inbox and the example beside it. Never changes anything
-/// that exists.
+const NEXT: &str = "next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation";
+
+/// Writes the file of `--config` and, without `--full`, the inbox and the example beside it. On a terminal it asks what
+/// the file is to contain. Never changes anything that exists.
 ///
 /// # Errors
 /// [`CommandError::Usage`] if the file of `--config` exists or something cannot be written.
-pub fn run(context: &Context, args: &Init) -> Result<u8, CommandError> {
+pub async fn run(context: &Context, args: &Init) -> Result<u8, CommandError> {
     let path = &context.common.config;
-    write_new(path, if args.full { example() } else { starter() }).map_err(|error| refused(&error, path))?;
-    match args.full {
-        true => print_full(context, path),
-        false => create_rest(context, path),
+    if args.full {
+        write_new(path, example()).map_err(|error| refused(&error, path))?;
+        return print_full(context, path);
     }
+    if args.defaults || context.common.json || !can_ask() {
+        write_new(path, starter()).map_err(|error| refused(&error, path))?;
+        return create_rest(context, path);
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(refused(&ErrorKind::AlreadyExists.into(), path));
+    }
+    let Some(text) = ask(path).await? else {
+        context.print_line("nothing was written")?;
+        return Ok(UNFINISHED);
+    };
+    write_new(path, &text).map_err(|error| refused(&error, path))?;
+    context.print_line(&format!("wrote {}", path.display()))?;
+    create_example(context, path)?;
+    context.print_line(NEXT)?;
+    Ok(0)
 }
 
 /// Prints the result of `--full`. The full configuration names folders and services that do not exist here, so nothing
@@ -42,21 +60,33 @@ fn print_full(context: &Context, path: &Path) -> Result<u8, CommandError> {
 }
 
 fn create_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
-    let in_same_folder = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-    let (inbox, manual) = (in_same_folder(INBOX), in_same_folder(EXAMPLE));
+    let (inbox, manual) = (beside(path, INBOX), beside(path, EXAMPLE));
     let created = created_or_exists(DirBuilder::new().create(&inbox), &inbox)?;
     let created_example = created_or_exists(write_new(&manual, example()), &manual)?;
     context.print_json(&json!({ "written": path, "folder": inbox, "example": manual }))?;
-    let state = |is_new: bool| if is_new { "created" } else { "exists already and was not changed" };
     context.print_line(&format!("wrote {}", path.display()))?;
     context.print_line(&format!("  {:<18} {}: put recordings here", inbox.display(), state(created)))?;
-    context.print_line(&format!(
-        "  {:<18} {}: every setting with its default",
-        manual.display(),
-        state(created_example)
-    ))?;
-    context.print_line("next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation")?;
+    context.print_line(&example_line(&manual, created_example))?;
+    context.print_line(NEXT)?;
     Ok(0)
+}
+
+fn create_example(context: &Context, path: &Path) -> Result<(), CommandError> {
+    let manual = beside(path, EXAMPLE);
+    let created = created_or_exists(write_new(&manual, example()), &manual)?;
+    Ok(context.print_line(&example_line(&manual, created))?)
+}
+
+fn example_line(manual: &Path, is_new: bool) -> String {
+    format!("  {:<18} {}: every setting with its default", manual.display(), state(is_new))
+}
+
+fn state(is_new: bool) -> &'static str {
+    if is_new { "created" } else { "exists already and was not changed" }
+}
+
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
 fn refused(error: &io::Error, path: &Path) -> CommandError {

@@ -31,7 +31,7 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);
     let stages = args.stage.iter().copied().chain(failed).collect();
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let source = match args.source.as_deref() {
         Some(name) => Some(source_of(&config, &queue, name).await?),
         None => None,

@@ -8,7 +8,7 @@ pub(crate) mod bump;
 pub(crate) mod cancel;
 pub(crate) mod captions;
 pub(crate) mod check;
-mod check_disk;
+pub(crate) mod check_disk;
 mod check_manifests;
 mod check_output_files;
 mod check_outputs;

@@ -3,12 +3,13 @@
 use crate::cli::args::{PauseArgs, ResumeArgs};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
+use crate::cli::runtime::queue_access::protocol_mismatch;
 use crate::clock::{Clock, SystemClock};
 use crate::control::status_object::pauses_json;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
-use crate::domain::names::SourceName;
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::pause::{PauseScope, Pauses};
+use crate::domain::zone::Zone;
 use std::io;
 
 /// Stops new uploads and submissions, for all sources or for one. A pause outlasts restarts.
@@ -29,7 +30,7 @@ fn scope(source: Option<&str>) -> PauseScope {
 }
 
 async fn send(context: &Context, request: ControlRequest) -> Result<Pauses, CommandError> {
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     let ControlAnswer::Paused(pauses) = queue.request(request).await? else { return Err(protocol_mismatch()) };
     Ok(pauses)
 }
@@ -46,19 +47,21 @@ fn print(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
 
 /// Prints what is paused, and until when. Prints nothing if nothing is paused.
 pub fn print_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
-    let now = SystemClock.now();
-    if let Some(pause) = pauses.all(now) {
-        let until = pause.end_words("", context.zone());
-        context.print_line(&format!(
+    pause_lines(pauses, SystemClock.now(), context.zone()).iter().try_for_each(|line| context.print_line(line))
+}
+
+/// Describes what is paused, and until when.
+pub fn pause_lines(pauses: &Pauses, now: Timestamp, zone: Zone) -> Vec<String> {
+    let all = pauses.all(now).map(|pause| {
+        let until = pause.end_words("", zone);
+        format!(
             "paused: scribed uploads and submits nothing new until {until}; it still waits for what is at the \
              service and writes it"
-        ))?;
-    }
-    for (source, pause) in pauses.active_sources(now) {
-        let until = pause.end_words(&format!(" --source {source}"), context.zone());
-        context.print_line(&format!(
-            "the source {source} is paused: scribed uploads and submits nothing new of it until {until}"
-        ))?;
-    }
-    Ok(())
+        )
+    });
+    let sources = pauses.active_sources(now).map(|(source, pause)| {
+        let until = pause.end_words(&format!(" --source {source}"), zone);
+        format!("the source {source} is paused: scribed uploads and submits nothing new of it until {until}")
+    });
+    all.into_iter().chain(sources).collect()
 }

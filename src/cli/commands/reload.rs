@@ -3,10 +3,9 @@
 
 use crate::cli::runtime::entry::{Context, print_failure};
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
+use crate::cli::runtime::queue_access::protocol_mismatch;
 use crate::cli::runtime::serve_reload;
 use crate::config::load::read::{is_without_sources, load_to_serve_without_secrets};
-use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::escape;
 use serde_json::json;
@@ -52,11 +51,10 @@ async fn reload_daemon(context: &Context, is_served: bool) -> Result<u8, Command
              `[state] store`, stop and start the daemon"
         ))
     };
-    let client = match (DaemonClient::find(&config.state)?, is_served) {
+    let queue = match (context.daemon(&config)?, is_served) {
         (None, true) => return Ok(0),
-        (client, _) => client.ok_or_else(none)?,
+        (daemon, _) => daemon.ok_or_else(none)?,
     };
-    let queue = QueueAccess::Daemon(client);
     // The daemon refuses a wrong file with a report of several lines.
     let as_report = |failure| match failure {
         CommandError::Usage(report) => CommandError::Report(report),
@@ -72,6 +70,9 @@ async fn reload_daemon(context: &Context, is_served: bool) -> Result<u8, Command
 
 /// Makes `scribed serve` read its keys and certificate again. Returns `None` if it does not run with this file.
 async fn reload_serve(context: &Context) -> Result<Option<()>, CommandError> {
+    if context.is_remote() {
+        return Ok(None);
+    }
     let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Ok(None) };
     let Some(serve_reload::ReloadAnswer { done, words }) = serve_reload::request_reload(&serve.data).await? else {
         return Ok(None);

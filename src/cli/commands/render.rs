@@ -6,7 +6,7 @@ use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::cli::runtime::only_paths::path_selection;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
+use crate::cli::runtime::queue_access::{parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus, RenderPiece, RenderQuery};
 use crate::domain;
@@ -27,7 +27,7 @@ use std::io;
 pub async fn run(context: &Context, args: &RenderArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     path_selection(&args.only)?;
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     queue.check_no_renames(&config).await?;
     let mut query = RenderQuery {
         job: None,

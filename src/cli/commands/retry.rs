@@ -27,7 +27,7 @@ pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError
     let selection = selection(&config, args)?;
     let (pay_again, fresh) = (args.pay_again, args.fresh);
     let request = |job| ControlRequest::Retry { job, pay_again, fresh };
-    let queue = QueueAccess::find(&config).await?;
+    let queue = context.queue(&config).await?;
     let mut work = Work { context, sum: Sum::default() };
     if args.incomplete {
         let Some(requests) = agreed_requests(context, &config, &queue, args, selection).await? else { return Ok(0) };

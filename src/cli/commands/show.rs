@@ -4,7 +4,7 @@ use crate::cli::args::ShowArgs;
 use crate::cli::render::job_json::{add_changed, row};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
+use crate::cli::runtime::queue_access::{parse_job_selector, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::control::explain::next_step::NextStep;
 use crate::control::explain::next_step::fact;
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// # Errors
 /// [`CommandError::Usage`] if there is no such job; see [`CommandError`].
 pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError> {
-    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = context.queue(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
     let ControlAnswer::Shown(shown) = queue.request(request).await? else { return Err(protocol_mismatch()) };
     let Shown { changed, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;

@@ -12,7 +12,6 @@ use crate::config::model::Config;
 use crate::control::health::manifest_problems;
 use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
-use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::health::{Health, Level, LongWaits, Outage, Process, QueueFacts, assess};
 use crate::domain::names::{SourceName, Timestamp};
@@ -40,10 +39,15 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
 
 async fn collect_facts(context: &Context, args: &StatusArgs) -> Result<QueueFacts, CommandError> {
     let config = context.config_without_secrets()?;
-    if let Err(error) = DaemonClient::find(&config.state) {
-        return Err(CommandError::Usage(error.to_string())); // this user may not ask the daemon
+    if context.is_remote() && args.max_pass_age.is_some() {
+        let words =
+            "--max-pass-age reads a file of the queue's state: use it on the machine of the queue, without --server";
+        return Err(CommandError::Usage(words.to_owned()));
     }
-    let queue = QueueAccess::find(&config).await?;
+    if let Err(failure) = context.daemon(&config) {
+        return Err(CommandError::Usage(failure.to_string())); // this user may not ask the daemon
+    }
+    let queue = context.queue(&config).await?;
     let ControlAnswer::Health(facts) = queue.request(ControlRequest::Health).await? else {
         return Err(protocol_mismatch());
     };
@@ -51,6 +55,9 @@ async fn collect_facts(context: &Context, args: &StatusArgs) -> Result<QueueFact
         Some(longest) => long_waits(&queue, longest).await?,
         None => None,
     };
+    if context.is_remote() {
+        return Ok(QueueFacts { long_waits, ..*facts });
+    }
     let state = config.state.clone();
     let (can_be_written, words) = blocking(move || own_folder(&state, None)).await;
     let state_fault = (!can_be_written).then_some(words);

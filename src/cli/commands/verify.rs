@@ -7,7 +7,6 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::cli::runtime::service_session::ServiceSession;
-use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{
     ControlAnswer, ControlRequest, OutputState, VerifiedJob, VerifyPiece, VerifyQuery,
 };
@@ -24,7 +23,7 @@ use std::io;
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    if args.repair && DaemonClient::find(&config.state)?.is_none() {
+    if args.repair && context.daemon(&config)?.is_none() {
         // With clients for the services: a result may have to be downloaded again.
         let session = ServiceSession::connect(&context.config()?, None).await?;
         let outcome = match session.queue_access(&config).await {
@@ -34,7 +33,7 @@ pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandErro
         session.close().await?;
         return outcome;
     }
-    verify(context, args, &QueueAccess::find(&config).await?).await
+    verify(context, args, &context.queue(&config).await?).await
 }
 
 async fn verify(context: &Context, args: &VerifyArgs, queue: &QueueAccess) -> Result<u8, CommandError> {

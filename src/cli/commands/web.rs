@@ -33,7 +33,7 @@ async fn serve_without_daemon(context: &Context) -> Result<u8, CommandError> {
     };
     let handler = match QueueAccess::find(&config).await? {
         QueueAccess::Here(handler) => *handler,
-        QueueAccess::Daemon(_) => {
+        QueueAccess::Daemon(_) | QueueAccess::Remote(_) => {
             let words = "a daemon or a pass runs; a daemon serves the HTTP API itself if jobs.toml has [web]";
             return Err(CommandError::Declined(words.to_owned()));
         }

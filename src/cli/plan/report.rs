@@ -2,10 +2,10 @@
 
 use crate::cli::commands::once::length;
 use crate::cli::commands::render::Renderable;
-use crate::cli::commands::status::tell_budget;
 use crate::cli::plan::duplicates::Candidate;
 use crate::cli::plan::manifests::PlannedManifests;
 use crate::cli::plan::totals::{PlanPart, PlannedSplit, PlannedUpload, seconds};
+use crate::cli::render::status_lines::budget_line;
 use crate::cli::runtime::entry::Context;
 use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
@@ -293,7 +293,7 @@ impl PlanReport {
         context.print_json(&self.to_json())?;
         self.print_sent(context)?;
         self.print_finish(context)?;
-        self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
+        self.budget.iter().try_for_each(|used| context.print_line(&budget_line(self.zone, used)))?;
         let rest = [
             (self.at_the_service, "at the service: scribed waits for the results and writes them"),
             (self.done, "done before"),

@@ -1,6 +1,6 @@
 //! The start of the program: parses the arguments, runs the command, prints its error, and returns the exit code.
 
-use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
+use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat, QueueReach};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
     accept, acknowledge, add, bump, cancel, captions, check, cost, drain, erase, explain, forget, harvest, init, jobs,
@@ -11,8 +11,12 @@ use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
 use crate::cli::render::terminal::LogStyle;
 use crate::cli::runtime::exit::{BUG, CommandError};
+use crate::cli::runtime::queue_access::QueueAccess;
+use crate::cli::runtime::remote_queue::RemoteQueue;
+use crate::cli::top::screen;
 use crate::config::load::read::{load, load_without_secrets};
 use crate::config::model::Config;
+use crate::control::transport::client::DaemonClient;
 use crate::domain::escape;
 use crate::domain::local_times::convert_times;
 use crate::domain::names::Timestamp;
@@ -34,6 +38,8 @@ pub struct Context {
     /// The display of progress.
     pub progress: ProgressDisplay,
     display_zone: OnceLock<Zone>,
+    /// The queue of another machine, if the command is for that.
+    remote: OnceLock<RemoteQueue>,
     /// Whether the command ends when the reader of stdout has gone.
     only_lists: bool,
 }
@@ -53,7 +59,54 @@ impl Context {
     /// # Errors
     /// All problems of the configuration.
     pub fn config_without_secrets(&self) -> Result<Config, CommandError> {
-        Ok(self.with_display_zone(load_without_secrets(&self.common.config)?))
+        Ok(self.with_display_zone(match self.remote.get() {
+            Some(remote) => remote.config.clone(),
+            None => load_without_secrets(&self.common.config)?,
+        }))
+    }
+
+    /// Whether the queue is that of another machine. Then no file of this machine tells anything about it.
+    pub fn is_remote(&self) -> bool {
+        self.remote.get().is_some()
+    }
+
+    /// Returns access to the queue: see [`QueueAccess::find`].
+    ///
+    /// # Errors
+    /// As [`QueueAccess::find`].
+    pub async fn queue(&self, config: &Config) -> Result<QueueAccess, CommandError> {
+        match self.remote.get() {
+            Some(remote) => Ok(QueueAccess::Remote(remote.client.clone())),
+            None => QueueAccess::find(config).await,
+        }
+    }
+
+    /// Returns the daemon, if one runs.
+    ///
+    /// # Errors
+    /// A daemon may run, but this user may not ask it.
+    pub fn daemon(&self, config: &Config) -> Result<Option<QueueAccess>, CommandError> {
+        match self.remote.get() {
+            Some(remote) => Ok(Some(QueueAccess::Remote(remote.client.clone()))),
+            None => Ok(DaemonClient::find(&config.state)?.map(QueueAccess::Daemon)),
+        }
+    }
+
+    /// Connects to the queue of another machine, if one is named.
+    async fn connect(&self, command: &Command) -> Result<(), CommandError> {
+        let Some(server) = &self.common.remote.server else { return Ok(()) };
+        match command.reach() {
+            QueueReach::None => Ok(()),
+            QueueReach::ThisMachine => Err(CommandError::Usage(
+                "this command works on the machine of the queue only: run it there, without --server and SCRIBED_SERVER"
+                    .to_owned(),
+            )),
+            QueueReach::AnyMachine => {
+                let remote = RemoteQueue::connect(server, &self.common.remote).await?;
+                let _ = self.remote.set(remote);
+                Ok(())
+            }
+        }
     }
 
     /// Reads the configuration as [`Context::config`] does, for a daemon or a pass. Warnings go to the log.
@@ -149,7 +202,8 @@ pub fn main() -> ExitCode {
     start_log(&arguments, &progress);
     raise_file_limit();
     let only_lists = arguments.command.only_lists();
-    let context = Context { common: arguments.common, progress, display_zone: OnceLock::new(), only_lists };
+    let (display_zone, remote) = (OnceLock::new(), OnceLock::new());
+    let context = Context { common: arguments.common, progress, display_zone, remote, only_lists };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_command(&context, &arguments.command)));
     let code = match outcome {
         Ok(Ok(code)) => code,
@@ -179,10 +233,12 @@ fn raise_file_limit() {
 fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
+        context.connect(command).await?;
         match command {
             Command::Run(args) => run::run(context, args).await,
             Command::Once(args) => once::run(context, args).await,
             Command::Status(args) => status::run(context, args).await,
+            Command::Top(args) => screen::run(context, args).await,
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
             Command::Explain(args) => explain::run(context, args).await,
@@ -205,7 +261,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Reconcile(args) => reconcile::run(context, args).await,
             Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
-            Command::Init(args) => init::run(context, args),
+            Command::Init(args) => init::run(context, args).await,
             Command::Schema => schema::config_schema(),
             Command::Completions(args) => schema::completions(args),
             Command::Man(args) => schema::man(args),

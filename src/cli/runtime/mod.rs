@@ -7,6 +7,7 @@ pub(crate) mod exit;
 pub(crate) mod only_paths;
 pub(crate) mod queue_access;
 pub(crate) mod reload_signal;
+pub(crate) mod remote_queue;
 pub(crate) mod serve_reload;
 pub(crate) mod service_session;
 pub(crate) mod signals;

@@ -6,6 +6,7 @@ use crate::control::media_address::MediaAddress;
 use crate::control::transport::client::{CallError, DaemonClient};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, DaemonStatus, JobSelector};
+use crate::control::transport::remote_client::RemoteClient;
 use crate::control::transport::socket::has_listener;
 use crate::daemon::{self, Daemon};
 use crate::domain::names::{JobId, SourceName};
@@ -22,6 +23,8 @@ const ATTEMPTS: u32 = 10;
 /// What carries out requests: the daemon, or a handler in this process.
 pub enum QueueAccess {
     Daemon(DaemonClient),
+    /// A daemon on another machine.
+    Remote(RemoteClient),
     Here(Box<CommandHandler>),
 }
 
@@ -44,7 +47,7 @@ impl QueueAccess {
     /// [`CommandError::Usage`] if a source has such a name.
     pub async fn check_no_renames(&self, config: &Config) -> Result<(), CommandError> {
         match self {
-            Self::Daemon(_) => Ok(()),
+            Self::Daemon(_) | Self::Remote(_) => Ok(()),
             Self::Here(handler) => {
                 Ok(daemon::renamed_sources(config, &*handler.store, &*handler.clock).await.map(drop)?)
             }
@@ -53,7 +56,7 @@ impl QueueAccess {
 
     /// Whether a daemon or a pass answers, which works on the jobs by itself.
     pub fn has_daemon(&self) -> bool {
-        matches!(self, Self::Daemon(_))
+        !matches!(self, Self::Here(_))
     }
 
     /// Has a request carried out.
@@ -74,6 +77,7 @@ impl QueueAccess {
     ) -> Result<Result<ControlAnswer, CommandRefusal>, CommandError> {
         match self {
             Self::Daemon(client) => Ok(client.ask(&request).await?),
+            Self::Remote(client) => Ok(client.ask(&request).await?),
             Self::Here(handler) => Ok(handler.carry_out(request).await),
         }
     }

@@ -6,7 +6,6 @@ use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, daemon_of, retry_while_locked};
 use crate::client::contract::Client;
 use crate::config::model::Config;
-use crate::control::transport::client::DaemonClient;
 use crate::control::transport::handler::CommandHandler;
 use crate::daemon::{self, Daemon};
 use crate::domain::names::ServiceName;
@@ -84,8 +83,8 @@ pub async fn with_services<T>(
     work: impl AsyncFnOnce(&QueueAccess) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     let config = context.config_without_secrets()?;
-    if let Some(client) = DaemonClient::find(&config.state)? {
-        return work(&QueueAccess::Daemon(client)).await;
+    if let Some(daemon) = context.daemon(&config)? {
+        return work(&daemon).await;
     }
     let config = context.config()?;
     let session = ServiceSession::connect(&config, None).await?;

@@ -9,7 +9,7 @@ use super::toml_reader::{
 };
 use super::values::{check_order, or};
 use crate::captions::CaptionRules;
-use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
+use crate::config::model::{Config, ConfigText, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
 use crate::config::secret;
@@ -118,6 +118,14 @@ pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> 
     understand(path, text, ReadOptions { env: Some(env), files: false, sources: true })
 }
 
+/// Reads the text of a configuration of another machine, without secrets. What its paths lead to there is not looked at.
+///
+/// # Errors
+/// All problems of the text.
+pub fn parse_without_secrets(path: &Path, text: &str) -> Result<Config, Problems> {
+    understand(path, text, ReadOptions { env: None, files: false, sources: true })
+}
+
 fn understand(path: &Path, text: &str, wants: ReadOptions<'_>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -205,6 +213,7 @@ impl Reader<'_> {
         force_streaming(&mut sources, &services, &budget);
         Config {
             file: path.to_owned(),
+            text: ConfigText(self.text.into()),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             keep_history: file.section("state").get("keep_history", some_time_in("d")).map(|spot| spot.value),
             services,

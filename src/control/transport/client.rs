@@ -25,11 +25,14 @@ const PATIENCE_HEALTH: Duration = Duration::from_secs(15);
 /// … and this one for requests that are answered at once.
 const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 
-fn patience(request: &ControlRequest) -> Duration {
+pub(super) fn patience(request: &ControlRequest) -> Duration {
     match request {
         ControlRequest::CopyRows { .. } => PATIENCE_COPY,
         ControlRequest::Health => PATIENCE_HEALTH,
-        ControlRequest::Status | ControlRequest::Paused | ControlRequest::Show { .. } => PATIENCE_SHORT,
+        ControlRequest::Status
+        | ControlRequest::Configuration
+        | ControlRequest::Paused
+        | ControlRequest::Show { .. } => PATIENCE_SHORT,
         ControlRequest::Waiting { .. }
         | ControlRequest::LongWaits { .. }
         | ControlRequest::Jobs(_)

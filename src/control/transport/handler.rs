@@ -11,6 +11,7 @@ use crate::control::commands::{
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
 use crate::control::media_address::MediaAddress;
+use crate::control::shared_configuration::shared_configuration;
 use crate::control::{health, job_names, long_waits};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
@@ -46,6 +47,8 @@ pub struct CommandHandler {
     pub clock: Arc<dyn Clock>,
     /// The state directory.
     pub state: PathBuf,
+    /// The path and the text of the configuration.
+    pub configuration: (PathBuf, Arc<str>),
     /// The mounts of all sources.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// Which service each source uses.
@@ -91,6 +94,10 @@ impl CommandHandler {
     pub async fn carry_out(&self, request: ControlRequest) -> Result<ControlAnswer, CommandRefusal> {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
+            ControlRequest::Configuration => {
+                let (file, text) = &self.configuration;
+                ControlAnswer::Configuration(shared_configuration(file, text))
+            }
             ControlRequest::Health => ControlAnswer::Health(Box::new(health::health(self).await?)),
             ControlRequest::LongWaits { longest } => {
                 ControlAnswer::LongWaits(long_waits::long_waits(self, Duration::from_millis(longest)).await?)

@@ -5,5 +5,6 @@ pub(crate) mod client;
 pub(crate) mod handler;
 pub(crate) mod protocol;
 mod queue_process;
+pub(crate) mod remote_client;
 pub(crate) mod server;
 pub(crate) mod socket;

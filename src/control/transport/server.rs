@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// The path for requests.
 pub const PATH: &str = "/v1/request";
 
+/// The path for the same requests through the HTTP API.
+pub const API_PATH: &str = "/api/v1/request";
+
 /// The maximum size of a request in bytes: enough for the longest paths of one request, escaped.
 const MAX_REQUEST: usize = 16 << 20;
 
@@ -38,11 +41,12 @@ pub async fn serve(listening: ListeningSocket, handler: LatestHandler, stop: &Ca
 async fn carry_out(State(handler): State<LatestHandler>, Json(request): Json<ControlRequest>) -> Response {
     match handler.get().carry_out(request).await {
         Ok(answer) => Json(answer).into_response(),
-        Err(refusal) => (status(&refusal), Json(refusal)).into_response(),
+        Err(refusal) => (refusal_status(&refusal), Json(refusal)).into_response(),
     }
 }
 
-fn status(refusal: &CommandRefusal) -> StatusCode {
+/// Returns the status of the answer to a request that is refused.
+pub fn refusal_status(refusal: &CommandRefusal) -> StatusCode {
     match refusal {
         CommandRefusal::Usage(_) => StatusCode::NOT_FOUND,
         CommandRefusal::Declined(_) => StatusCode::CONFLICT,

@@ -2,5 +2,6 @@
 
 mod access;
 mod document;
+mod remote;
 mod requests;
 mod served;

@@ -8,6 +8,7 @@ mod forget;
 mod harvest;
 mod messages;
 mod monitoring;
+mod on_a_terminal;
 mod once;
 mod pass_limits;
 mod plan;

@@ -19,6 +19,7 @@ pub mod s3;
 pub mod scripted;
 pub mod store_rules;
 pub mod stub;
+pub mod terminal;
 pub mod test_service;
 pub mod two_voices;
 pub mod whisper_model;

@@ -15,12 +15,14 @@ use crate::domain::names::JobId;
 use crate::domain::pause::Pauses;
 use crate::store::contract::{CopiedRows, StoreError};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The answer to a request: the variant that [`ControlRequest`](super::ControlRequest) names for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAnswer {
     Status(Box<QueueStatus>),
+    Configuration(SharedConfiguration),
     Health(Box<QueueFacts>),
     /// `None` if there is no such job.
     LongWaits(Option<LongWaits>),
@@ -50,6 +52,15 @@ pub enum ControlAnswer {
     Accepted(Box<AcceptedAnswer>),
     /// Messages about what was applied.
     Reloaded(Vec<String>),
+}
+
+/// What commands on other machines need of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedConfiguration {
+    /// The path of the file.
+    pub file: PathBuf,
+    /// Its text, without the sections that only concern the machine of the daemon.
+    pub text: String,
 }
 
 impl ControlAnswer {

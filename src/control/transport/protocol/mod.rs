@@ -13,7 +13,7 @@ mod request;
 mod status;
 mod verify;
 
-pub use answer::{CommandRefusal, ControlAnswer};
+pub use answer::{CommandRefusal, ControlAnswer, SharedConfiguration};
 pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
 pub use erase::{EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome};

@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub enum ControlRequest {
     /// Returns the status of the queue. Answered by [`super::ControlAnswer::Status`].
     Status,
+    /// Returns the configuration that is in use, for commands on other machines. Answered by
+    /// [`super::ControlAnswer::Configuration`].
+    Configuration,
     /// Returns the health of the queue, for monitoring. Answered by [`super::ControlAnswer::Health`].
     Health,
     /// Finds the jobs that have made no progress for longer than this, in milliseconds. Answered by
