@@ -117,7 +117,7 @@ drop() {
 written() { as_scribed jobs --stage written --json | wc -l; }
 
 drop 0880
-has ' the ' cat "$root"/srv/media/0880*.txt
+has 'young man' cat "$root"/srv/media/0880*.txt
 same scribed inside bash -c 'stat --format=%U /srv/media/0880*.txt'
 is_written() { [[ $(written) == "$1" ]]; }
 wait_until is_written 1 || fail "the job is not written"

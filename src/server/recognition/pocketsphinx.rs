@@ -16,7 +16,7 @@ use libloading::Library;
 use super::model;
 use super::pool::Pool;
 use super::pronunciation;
-use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
+use super::recogniser::{IS_STATIC, LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
 
 /// A [`Recogniser`] with a bounded pool of decoders. Each takes about 100 MB and a second to start; one is started only
 /// when all others are in use.
@@ -54,7 +54,7 @@ impl PocketSphinx {
     /// Loads the library and checks the model's files. Starts no decoder yet.
     ///
     /// # Errors
-    /// [`RecogniserError::LibraryMissing`], [`RecogniserError::LibraryIncompatible`],
+    /// [`RecogniserError::Static`]; [`RecogniserError::LibraryMissing`], [`RecogniserError::LibraryIncompatible`],
     /// [`RecogniserError::ModelMissing`], each naming the package to install.
     pub fn open(settings: Settings) -> Result<Self, RecogniserError> {
         let api = Arc::new(Api::load(settings.library.as_deref())?);
@@ -187,6 +187,9 @@ struct Api {
 
 impl Api {
     fn load(path: Option<&Path>) -> Result<Self, RecogniserError> {
+        if IS_STATIC {
+            return Err(RecogniserError::Static);
+        }
         let name = path.unwrap_or(Path::new(LIBRARY));
         // SAFETY: loading runs the library's initialisers; PocketSphinx and SphinxBase have none.
         let library = unsafe { Library::new(name) }.map_err(|error| missing(path, &error))?;
