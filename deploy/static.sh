@@ -34,6 +34,9 @@ if [[ -z $target ]]; then
     has_target "$target" || target=$processor-unknown-linux-gnu
 fi
 has_target "$target" || give_up "Rust's library for $target is missing: rustup target add $target"
+# Some crates have parts in C.
+[[ $target != *-musl ]] || command -v "$processor-linux-musl-gcc" >/dev/null ||
+    give_up "the C compiler for musl is missing; install it: apt-get install musl-tools"
 
 # Named, so that the flags are those of the program alone, and not of what runs during the build.
 RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build "${options[@]}" --locked --target "$target"

@@ -56,6 +56,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/review.md"),
     page!("docs/how-to/serve-others.md"),
     page!("docs/how-to/several-installations.md"),
+    page!("docs/how-to/static-binary.md"),
     page!("docs/how-to/systemd.md"),
     page!("docs/how-to/translation.md"),
     page!("docs/how-to/upgrade-and-backup.md"),
