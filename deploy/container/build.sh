@@ -56,6 +56,7 @@ needed() {
 # Neither manual pages nor translations: nobody reads them in a container. The licences stay.
 make_rootfs() {
     mmdebstrap --quiet --variant=essential --include="$(needed)" \
+        --dpkgopt=force-unsafe-io \
         --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/doc/*' \

@@ -35,6 +35,8 @@ graphroot = "$work/storage"
 runroot = "$work/run"
 CONF
 export CONTAINERS_CONF=$work/containers.conf CONTAINERS_STORAGE_CONF=$work/storage.conf HOME=$work/home
+# Without systemd here, no timer asks for the health: the test does.
+podman() { command podman "$@" 2> >(grep --invert-match 'systemd connection' >&2); }
 clean_up() {
     podman rm --all --force --time 0 >/dev/null 2>&1 || true
     rm -rf --one-file-system "$work"
@@ -91,7 +93,7 @@ is_written || fail "the state is lost"
 step "what the health check reports"
 printf '[state]\nstore = "sled:/var/lib/scribed"\n[[source]]\nfolder = "/srv/media/missing"\n' >"$work/jobs.toml"
 start faulty --volume "$work/jobs.toml:/etc/scribed/jobs.toml:ro" --
-sees_fault() { scribed faulty status --check | grep --quiet ^SCRIBED.CRITICAL; }
+sees_fault() { (scribed faulty status --check || true) | grep --quiet ^SCRIBED.CRITICAL; }
 wait_until sees_fault || fail "a missing folder is not critical"
 ! is_healthy faulty || fail "the health check passes although a folder is missing"
 checks=$((checks + 1))

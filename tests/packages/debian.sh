@@ -39,6 +39,7 @@ dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/second" "$second" >/dev/nu
 
 step "a clean Debian"
 mmdebstrap --quiet --variant=apt \
+    --dpkgopt=force-unsafe-io \
     --include=systemd,systemd-sysv,man-db,adduser,debconf,init-system-helpers,ca-certificates,libpocketsphinx3,pocketsphinx-en-us \
     "$(debian_suite)" "$root" "$(debian_sources)"
 cp "$first" "$root/first.deb"
