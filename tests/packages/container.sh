@@ -141,4 +141,15 @@ sed 's/^    read_only: true/    read_onyl: true/' "$compose" >"$work/wrong.yaml"
     fail "the schema accepts a misspelt setting"
 checks=$((checks + 2))
 
+mkdir "$work/compose"
+install -d -o 10001 -g 10001 "$work/compose/media"
+cp "$compose" deploy/debian/jobs.toml "$work/compose/"
+printf 'services:\n  scribed:\n    network_mode: none\n' >"$work/compose/no-network.yaml"
+(cd "$work/compose" && "$bin/podman-compose" --in-pod false -f compose.yaml -f no-network.yaml up --detach) >"$work/compose.log" 2>&1 ||
+    { cat "$work/compose.log" >&2; fail "podman-compose up"; }
+wait_until is_healthy compose_scribed_1 || { podman logs compose_scribed_1 >&2; fail "the container of the compose file is not healthy"; }
+same 'true 10001:10001 2147483648 1024' podman inspect \
+    --format '{{.HostConfig.ReadonlyRootfs}} {{.Config.User}} {{.HostConfig.Memory}} {{.HostConfig.PidsLimit}}' compose_scribed_1
+same refused podman exec compose_scribed_1 sh -c 'echo >>/etc/scribed/jobs.toml || echo refused' 2>/dev/null
+
 finish "container image"
