@@ -13,9 +13,16 @@ use reqwest::Url;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What `--version` prints. A static program says what it lacks: see `recogniser::IS_STATIC`.
+const VERSION: &str = if cfg!(target_feature = "crt-static") {
+    concat!(env!("CARGO_PKG_VERSION"), " (static, without an embedded recogniser)")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
 /// Turns folders of recordings into transcripts and subtitles, unattended, and pays for each recording once.
 #[derive(Debug, Parser)]
-#[command(name = "scribed", version, max_term_width = 100)]
+#[command(name = "scribed", version = VERSION, max_term_width = 100)]
 pub struct Arguments {
     /// Flags of every command.
     #[command(flatten)]

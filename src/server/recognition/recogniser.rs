@@ -204,10 +204,20 @@ pub struct RecognisedWord {
     pub confidence: f64,
 }
 
+/// Whether this program is static. Such a program loads no library, and has no recogniser in its process.
+pub const IS_STATIC: bool = cfg!(target_feature = "crt-static");
+
 /// Why nothing can be recognised. All errors except [`RecogniserError::Recognition`], [`RecogniserError::Refused`] and
 /// [`RecogniserError::Cancelled`] pass by themselves, or need an administrator.
 #[derive(Debug, thiserror::Error)]
 pub enum RecogniserError {
+    /// The program is static: see [`IS_STATIC`].
+    #[error(
+        "this build of scribed is a static program without an embedded recogniser; use a hosted service \
+         (`[service] url`) or a recogniser of your own (`[serve.recognisers.NAME]`), or install the Debian package \
+         `scribed`"
+    )]
+    Static,
     /// The library is not installed.
     #[error(
         "the speech recogniser's library `{library}` was not found; install the package \

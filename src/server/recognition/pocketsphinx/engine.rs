@@ -48,7 +48,7 @@ impl PocketSphinx {
     /// Loads the library and checks the model's files. Starts no decoder yet.
     ///
     /// # Errors
-    /// [`RecogniserError::LibraryMissing`], [`RecogniserError::LibraryIncompatible`],
+    /// [`RecogniserError::Static`]; [`RecogniserError::LibraryMissing`], [`RecogniserError::LibraryIncompatible`],
     /// [`RecogniserError::ModelMissing`], each naming the package to install.
     pub fn open(settings: Settings) -> Result<Self, RecogniserError> {
         let api = Arc::new(SphinxLibrary::load(settings.library.as_deref())?);

@@ -1,6 +1,6 @@
 //! The library, loaded at run time, and its functions.
 
-use crate::server::recognition::recogniser::RecogniserError;
+use crate::server::recognition::recogniser::{IS_STATIC, RecogniserError};
 use libloading::Library;
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::path::Path;
@@ -51,6 +51,9 @@ pub struct SphinxLibrary {
 
 impl SphinxLibrary {
     pub fn load(path: Option<&Path>) -> Result<Self, RecogniserError> {
+        if IS_STATIC {
+            return Err(RecogniserError::Static);
+        }
         let name = path.unwrap_or(Path::new(LIBRARY));
         // SAFETY: loading runs the library's initialisers; PocketSphinx and SphinxBase have none.
         let library = unsafe { Library::new(name) }.map_err(|error| missing(path, &error))?;

@@ -4,6 +4,7 @@
 
 use super::parameters::{AbortCallback, BEAM_SEARCH, ContextParameters, FullParameters};
 use super::words::ModelToken;
+use crate::server::recognition::recogniser::IS_STATIC;
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,6 +22,11 @@ const VERSIONS: [&str; 2] = ["1.8.", "1.9."];
 /// Why the library cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
+    #[error(
+        "this build of scribed is a static program and loads no library; run the server of whisper.cpp and name it \
+         (`kind = \"whisper.cpp\"`), or install the Debian package `scribed`"
+    )]
+    Static,
     #[error(
         "the library of whisper.cpp, `{library}`, was not found ({reason}); install it from your distribution or build \
          it (cmake -DBUILD_SHARED_LIBS=ON), or name its file in `library`"
@@ -86,6 +92,9 @@ impl WhisperLibrary {
     /// # Errors
     /// [`LibraryError`].
     pub fn load(path: Option<&Path>) -> Result<Arc<Self>, LibraryError> {
+        if IS_STATIC {
+            return Err(LibraryError::Static);
+        }
         let name = path.unwrap_or(Path::new(LIBRARY));
         let shown = name.display().to_string();
         // SAFETY: loading runs the library's initialisers, which set up tables and nothing else.
