@@ -1,5 +1,6 @@
 //! The command line.
 
+pub use super::notify_args::{NotifyCommand, NotifyTestArgs};
 use crate::captions::Profile;
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
@@ -136,6 +137,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Serve the HTTP API and the metrics without a daemon; make tokens and hashes of passwords for them
     Web(WebArgs),
+    /// Test notifications, show what waits to be sent, and print the digest
+    #[command(subcommand)]
+    Notify(NotifyCommand),
     /// Back up, check and restore the state; move the queue into another state directory
     State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
@@ -148,6 +152,7 @@ impl Command {
         match self {
             Self::Plan(args) => args.save.is_none(),
             Self::Jobs(_) | Self::Show(_) | Self::Cost(_) | Self::Schema => true,
+            Self::Notify(command) => !matches!(command, NotifyCommand::Test(_)),
             Self::Completions(_) | Self::Man(_) | Self::Manual(_) => true,
             _ => false,
         }

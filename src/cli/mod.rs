@@ -8,6 +8,7 @@ pub(crate) mod args;
 pub(crate) mod commands;
 
 mod date_argument;
+mod notify_args;
 mod plan;
 mod render;
 pub(crate) mod runtime;

@@ -9,7 +9,7 @@ use super::toml_reader::{
 };
 use super::values::{check_order, or};
 use crate::captions::CaptionRules;
-use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
+use crate::config::model::{Config, NotifyConfig, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
 use crate::config::secret;
@@ -18,6 +18,7 @@ use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
 use crate::config::sections::captions::caption_rules;
+use crate::config::sections::notify::notify;
 use crate::config::sections::recognisers::check_local_sources;
 use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
@@ -203,6 +204,9 @@ impl Reader<'_> {
         drop_unwanted(file, &sources, &mut services);
         let budget = budget(&file.section("budget"), &sources);
         force_streaming(&mut sources, &services, &budget);
+        let prices = prices(file);
+        let notify = notify(self, &file.section("notify"), zones.default_zone, zones.display_zone);
+        let notify = Arc::new(NotifyConfig { prices: prices.clone(), ..notify });
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
@@ -211,9 +215,10 @@ impl Reader<'_> {
             budget,
             zone,
             display_zone: zones.display_zone,
-            prices: prices(file),
+            prices,
             callback,
             web,
+            notify,
             retry: retry(&file.section("retry")),
             state,
             serve,
