@@ -202,6 +202,13 @@ fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {
             let every = value.as_array().unwrap().iter().flat_map(|table| table.as_table().unwrap().clone());
             lacking(&every.collect(), inner, &format!("{path}{}.", key.name))
         }
+        // The targets of all events together have every setting.
+        (Holds::TableOrTables(inner), Some(_)) if key.name.starts_with("on_") => {
+            let events = table.iter().filter(|(name, _)| name.starts_with("on_"));
+            let targets = events.flat_map(|(_, targets)| targets.as_array().unwrap());
+            let every = targets.flat_map(|target| target.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}TARGET."))
+        }
         (Holds::TableOrTables(inner), Some(value)) => {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }

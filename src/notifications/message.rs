@@ -4,7 +4,6 @@
 use super::digest::DigestPages;
 use super::queue::{Batch, Notice};
 use crate::config::template::notice::NoticeVars;
-use crate::domain::count::count;
 use crate::domain::escape;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
@@ -143,7 +142,7 @@ impl Message {
         let first = self.jobs.first();
         let path = first.map(|job| match others {
             0 => job.shown(),
-            others => format!("{} and {}", job.shown(), count(others, "more")),
+            others => format!("{} and {others} more", job.shown()),
         });
         let reasons: Vec<String> = match &self.reasons[..] {
             [(reason, _)] => vec![reason.clone()],

@@ -65,7 +65,9 @@ async fn outages(
         let name = service.as_ref().map_or_else(|| "service:all".to_owned(), |name| format!("service:{name}"));
         seen.all_outages.push(name.clone());
         if end.is_some() || kind != OutageKind::Out || lasted >= config.outage_after {
-            let words = service.map_or_else(|| words.clone(), |service| format!("service {service}: {words}"));
+            // Most texts name the service already.
+            let unnamed = service.filter(|service| !words.contains(service.as_str()));
+            let words = unnamed.map_or_else(|| words.clone(), |service| format!("service {service}: {words}"));
             seen.outages.insert(name, words);
         }
     }

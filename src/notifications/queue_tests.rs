@@ -134,7 +134,7 @@ fn a_digest_that_was_not_sent_is_part_of_the_next() {
 /// What may happen to a queue.
 #[derive(Debug, Clone)]
 enum Happening {
-    Event(u64),
+    Event,
     Pass(u32),
     Back(u32),
     Attempt(bool),
@@ -143,7 +143,7 @@ enum Happening {
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
     let one = prop_oneof![
-        4 => any::<u64>().prop_map(Happening::Event),
+        4 => Just(Happening::Event),
         3 => (0_u32..7_200).prop_map(Happening::Pass),
         1 => (0_u32..100_000).prop_map(Happening::Back),
         3 => any::<bool>().prop_map(Happening::Attempt),
@@ -161,7 +161,7 @@ proptest! {
         let (mut added, mut delivered) = (0_u64, 0_u64);
         for (number, happening) in happenings.into_iter().enumerate() {
             match happening {
-                Happening::Event(_) => {
+                Happening::Event => {
                     added += 1;
                     queue.add(failure(added, now), now);
                 }

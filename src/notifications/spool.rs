@@ -38,7 +38,7 @@ impl SpoolFolder {
     /// # Errors
     /// The error of the file system; the file is then as before.
     pub fn save(&self, target: &Hash, queue: &TargetQueue) -> io::Result<()> {
-        saved_file::save(&self.file(target), "tmp", queue, Durability::Synced)
+        saved_file::save(&self.file(target), "scribed-tmp", queue, Durability::Synced)
     }
 
     /// Removes the queues of targets that the configuration does not have, and returns them. Blocks.

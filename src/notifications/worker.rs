@@ -66,12 +66,14 @@ impl TargetWorker {
         });
         let mut queue = loaded.await;
         queue.target = target.name();
+        let opened = target.clone();
         queue.digest.get_or_insert(handler.clock.wall());
         let mut worker = Self {
             config: Arc::clone(&handler.notify),
             target: target.clone(),
             spool,
-            sender: Sender::open(target),
+            // It reads the certificates of this machine.
+            sender: blocking(move || Sender::open(&opened)).await,
             queue,
             missing: MissingFolders::default(),
             started: handler.clock.uptime(),

@@ -190,7 +190,8 @@ pub(crate) fn mailbox(value: &DeValue<'_>) -> Result<Mailbox, ValueError> {
 /// Returns a hash of the event and of what the table says, whatever its order is.
 fn identity(event: NotificationEvent, target: &Section<'_>) -> Hash {
     let mut texts = Vec::new();
-    for (key, value) in target.table().into_iter().flatten() {
+    // Whether plain http is allowed does not make another target.
+    for (key, value) in target.table().into_iter().flatten().filter(|(key, _)| key.get_ref() != "allow_http") {
         flatten(key.get_ref(), value.get_ref(), &mut texts);
     }
     texts.sort();

@@ -88,7 +88,7 @@ fn failures(report: &DigestReport) -> DigestSection {
     let rows = report.failures.iter().map(|group| {
         let others = group.jobs.saturating_sub(group.examples.len() as u64);
         let names = group.examples.iter().map(|job| format!("{} (job {})", job.name, job.job));
-        let more = (others > 0).then(|| format!("and {}", count(others, "more")));
+        let more = (others > 0).then(|| format!("and {others} more"));
         DigestRow { amount: group.jobs.to_string(), words: group.reason.clone(), details: names.chain(more).collect() }
     });
     let earlier = report.unhandled_failures.saturating_sub(report.failed);
@@ -107,8 +107,7 @@ fn review(report: &DigestReport) -> DigestSection {
         details: if job.words.is_empty() { Vec::new() } else { vec![job.words.clone()] },
     });
     let others = report.suspect.saturating_sub(report.review.len() as u64);
-    let note =
-        if others > 0 { format!("and {}: scribed jobs --suspect", count(others, "more")) } else { String::new() };
+    let note = if others > 0 { format!("and {others} more: scribed jobs --suspect") } else { String::new() };
     section("Results to review", false, rows.collect(), note)
 }
 
