@@ -42,9 +42,7 @@ impl NotificationTasks {
         for target in &config.targets {
             let worker = TargetWorker::open(latest.clone(), target).await;
             let stop = stop.clone();
-            running.push(tokio::spawn(async move {
-                let _ = stop.run_until_cancelled_owned(worker.run()).await;
-            }));
+            running.push(tokio::spawn(async move { worker.run(&stop).await }));
         }
         if config.ping.is_some() {
             let (latest, config, stop) = (latest.clone(), Arc::clone(config), stop.clone());

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
 
 /// How many lines of the history are read at a time.
 const LINES: usize = 10_000;
@@ -84,20 +85,22 @@ impl TargetWorker {
         worker
     }
 
-    /// Works until it is dropped.
-    pub async fn run(mut self) {
+    /// Works until `stop`. A message that is being sent then is sent again later; nothing is left half-stored.
+    pub async fn run(mut self, stop: &CancellationToken) {
         let mut steps = self.latest.get().store.steps();
         loop {
             let handler = self.latest.get();
-            if let Err(error) = self.turn(&handler, None).await {
+            if let Err(error) = self.turn(&handler, None, stop).await {
                 tracing::warn!(target_name = self.target.name(), %error, "scribed cannot read the queue for a notification; it tries again");
             }
             let wait = self.wait(&*handler.clock);
             let clock = Arc::clone(&handler.clock);
             drop(handler);
             tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
                 () = clock.sleep(wait) => {}
-                () = next_step(&mut steps), if self.hears_steps() => clock.sleep(TOGETHER).await,
+                () = next_step(&mut steps, &*clock), if self.hears_steps() => {}
             }
         }
     }
@@ -105,7 +108,7 @@ impl TargetWorker {
     /// Does what there is to do at the end of a pass: tells of everything so far, and makes one attempt.
     pub async fn finish(mut self, end: &PassEnd) {
         let handler = self.latest.get();
-        if let Err(error) = self.turn(&handler, Some(end)).await {
+        if let Err(error) = self.turn(&handler, Some(end), &CancellationToken::new()).await {
             tracing::warn!(target_name = self.target.name(), %error, "scribed cannot read the queue for a notification; the next pass does");
         }
     }
@@ -131,11 +134,17 @@ impl TargetWorker {
             }
             NotificationEvent::Idle | NotificationEvent::Outage | NotificationEvent::Budget => LOOK,
         };
-        // A failed attempt to store something is repeated, but not at once.
-        next.map_or(look, |next| next.min(look)).max(TOGETHER)
+        // What cannot be stored is tried again, but not at once.
+        let least = if self.is_save_reported { LOOK } else { TOGETHER };
+        next.map_or(look, |next| next.min(look)).max(least)
     }
 
-    async fn turn(&mut self, handler: &CommandHandler, end: Option<&PassEnd>) -> Result<(), StoreError> {
+    async fn turn(
+        &mut self,
+        handler: &CommandHandler,
+        end: Option<&PassEnd>,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
         let clock = &*handler.clock;
         let before = self.queue.clone();
         if self.target.event != NotificationEvent::Digest {
@@ -161,7 +170,7 @@ impl TargetWorker {
             return Ok(());
         }
         match self.queue.due(now).cloned() {
-            Some(message) => self.attempt(handler, &message).await,
+            Some(message) => self.attempt(handler, &message, stop).await,
             None => Ok(()),
         }
     }
@@ -199,10 +208,19 @@ impl TargetWorker {
         Ok(())
     }
 
-    async fn attempt(&mut self, handler: &CommandHandler, sealed: &SealedMessage) -> Result<(), StoreError> {
+    async fn attempt(
+        &mut self,
+        handler: &CommandHandler,
+        sealed: &SealedMessage,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
         let message = self.message(handler, sealed).await?;
         let sent = match &self.sender {
-            Ok(sender) => sender.send(&message, &*handler.clock).await,
+            Ok(sender) => tokio::select! {
+                biased;
+                sent = sender.send(&message, &*handler.clock) => sent,
+                () = stop.cancelled() => return Ok(()),
+            },
             Err(error) => Err(error.clone()),
         };
         let (now, name) = (handler.clock.now(), self.target.name());
@@ -273,12 +291,13 @@ pub fn new_id() -> String {
     format!("msg_{}", uuid::Uuid::new_v4().simple())
 }
 
-/// Returns after the next line of the history, or when lines were missed.
-async fn next_step(steps: &mut Receiver<HistoryEntry>) {
+/// Returns a moment after the next line of the history, or when lines were missed.
+async fn next_step(steps: &mut Receiver<HistoryEntry>, clock: &dyn Clock) {
     if matches!(steps.recv().await, Err(RecvError::Closed)) {
         // The store is being closed: nothing more will happen.
         std::future::pending::<()>().await;
     }
+    clock.sleep(TOGETHER).await;
     while steps.try_recv().is_ok() {}
 }
 

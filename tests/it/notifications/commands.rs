@@ -26,7 +26,7 @@ fn mistakes_are_told_with_their_lines() {
         ("[notify.mail]\nserver = \"smtp.example.org:25\"\nfrom = \"a@example.org\"", "must be a host name"),
     ] {
         let bed = Config::of(&stub).inbox("").section(&format!("[notify]\n{lines}\n")).bed();
-        let ran = bed.run(["plan"]);
+        let ran = bed.run(["check"]);
         assert_eq!(ran.code, 2, "{lines}: {ran:?}");
         assert!(ran.stderr.contains(said) && ran.stderr.contains("jobs.toml:"), "{lines}: {}", ran.stderr);
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);

@@ -22,7 +22,7 @@ impl MailServer {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new(root.join("target/clients/python/bin/python"));
         command.arg(root.join("tests/clients/smtp_server.py")).args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the clients are installed: tests/clients/install.sh");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let port = lines.next().unwrap().unwrap().parse().unwrap();

@@ -26,7 +26,7 @@ fn an_outage_is_told_and_its_end() {
     assert_eq!(out().code, 3);
     let told = texts(&hearing);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("service default"), "{told:?}");
+    assert!(told[0].contains("service `default`"), "{told:?}");
     stub.set(|_, _| Act::Well);
     assert_eq!(bed.run(["once", "--json"]).code, 0);
     assert_eq!(texts(&hearing)[1..], ["over: service default"]);
