@@ -118,7 +118,7 @@ impl<'r, 's> TargetReader<'r, 's> {
         let homeserver = matrix.get("homeserver", |value| base_url(value, "https://matrix.example.org", secret));
         let room = matrix.get("room", |value| {
             let room = text(value)?;
-            let fix = "an id begins with an exclamation mark, an alias is not one: \"!abc:example.org\"";
+            let fix = "write its id, which begins with an exclamation mark: \"!abc:example.org\"";
             if room.starts_with('!') { Ok(room) } else { Err(refusal("must be the id of a room", fix)) }
         });
         let token = matrix.get("token", |value| self.reader.secret(value));

@@ -86,8 +86,9 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
              never close",
             section.name("for")
         );
-        let fix = "write how long it is open each time, as in for = \"8h\"; or remove `submit` to submit at any \
-                   time";
+        let setting = section.path.rsplit('.').next().unwrap_or_default();
+        let without = if setting == "submit" { " to submit at any time" } else { "" };
+        let fix = format!("write how long it is open each time, as in for = \"8h\"; or remove `{setting}`{without}");
         section.report(Problem::at(length.span, what).fix(fix).warning());
     }
     Some(Window { from, length: length.value })

@@ -145,3 +145,49 @@ impl Drop for GroupEnd {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::clock::{SystemClock, Uptime};
+    use crate::domain::names::Timestamp;
+    use crate::domain::notification::NotificationEvent;
+
+    /// A clock on which every wait is over at once.
+    struct Hasty;
+
+    #[async_trait::async_trait]
+    impl Clock for Hasty {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::ZERO)
+        }
+
+        async fn sleep(&self, _span: Duration) {}
+    }
+
+    async fn run_script(script: &str, clock: &dyn Clock) -> Result<(), SendError> {
+        let arguments = ProgramArguments::build(&["sh", "-c", script]).unwrap();
+        let words = vec!["it failed".to_owned()];
+        let message = Message::worded(NotificationEvent::Outage, ("msg_1", Timestamp(0)), Vec::new(), words, 0);
+        run(&arguments, &message, clock).await
+    }
+
+    #[tokio::test]
+    async fn a_program_that_does_not_end_is_killed() {
+        let error = run_script("sleep 600", &Hasty).await.unwrap_err();
+        assert!(error.words.contains("did not end within 30 s, and was killed"), "{}", error.words);
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_and_an_input_that_it_does_not_read_hold_nothing_up() {
+        run_script("sleep 600 & exit 0", &SystemClock).await.unwrap();
+        let loud = "head -c 1000000 /dev/zero >&2; exec 0<&-; echo; exit 7";
+        let error = run_script(loud, &SystemClock).await.unwrap_err();
+        assert!(error.words.contains("exit status: 7") && error.words.len() < 2_000, "{}", error.words);
+    }
+}

@@ -18,6 +18,7 @@ fn mistakes_are_told_with_their_lines() {
         ("on_failed = \"notify-send\"", "must be a table"),
         ("on_started = { run = [\"x\"] }", "unknown key `on_started`"),
         ("digest_at = \"8:00\"", "`notify.digest_at`"),
+        ("quiet = \"22:00-06:00\"", "write quiet = { from = \"0 22 * * *\", for = \"8h\" }"),
         ("quiet = { from = \"0 22 * * *\" }", "`notify.quiet.for` is missing"),
         (
             "[notify.mail]\nserver = \"smtp.example.org\"\nfrom = \"a@example.org\"\ntls = \"none\"",

@@ -178,3 +178,22 @@ fn stop(daemon: Running) {
     let ended = daemon.wait();
     assert_eq!(ended.code, 0, "{ended:?}");
 }
+
+/// As on a full disk: what cannot be stored is not sent, no job waits for it, and it is sent once it can be stored.
+#[test]
+fn what_cannot_be_stored_is_told_later_and_delays_no_job() {
+    let (stub, hearing) = (refusing(), Hearing::well());
+    let bed = bed(&stub, &format!("on_failed = {{ post = \"{}\" }}\n", hearing.url("/")));
+    bed.once(0);
+    let queue = std::fs::read_dir(bed.path("state/notify")).unwrap().next().unwrap().unwrap().path();
+    let in_the_way = queue.with_extension("scribed-tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    bed.drop_in(0, "talk.wav");
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!((ran.code, &ran.last_object()["failed"]), (1, &json!(1)), "{ran:?}");
+    assert!(ran.stderr.contains("cannot store a notification"), "{}", ran.stderr);
+    assert!(hearing.heard().is_empty());
+    std::fs::remove_dir(&in_the_way).unwrap();
+    bed.once(1);
+    assert_eq!(hearing.wait_for(1)[0].json()["jobs"][0]["path"], "talk.wav");
+}
