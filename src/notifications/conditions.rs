@@ -69,7 +69,7 @@ pub fn note_line(queue: &mut TargetQueue, event: NotificationEvent, line: &Histo
             queue.add(notice(line.words.as_deref().unwrap_or("no reason is known")), now);
         }
         (NotificationEvent::Written, StageKind::Written) => {
-            queue.add(notice(line.words.as_deref().unwrap_or_default()), now)
+            queue.add(notice(line.words.as_deref().unwrap_or_default()), now);
         }
         (NotificationEvent::Idle, stage) => {
             let ended = &mut queue.ended;

@@ -118,7 +118,7 @@ async fn remove_others(config: &NotifyConfig, state: &Path) {
             }
         }
         Err(error) => {
-            tracing::warn!(%error, "cannot remove what waits for targets that [notify] does not have any more")
+            tracing::warn!(%error, "cannot remove what waits for targets that [notify] does not have any more");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::mail_server::mail_server;
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, refusal, text};
-use crate::config::load::values::{base_url, boolean, or, values, web_url};
+use crate::config::load::values::{base_url, boolean, or, reject_user, values, web_url};
 use crate::config::model::{MailServer, NotifyTarget, PostTarget, TargetKind};
 use crate::config::template::notice::ProgramArguments;
 use crate::domain::names::Hash;
@@ -61,8 +61,7 @@ impl<'r, 's> TargetReader<'r, 's> {
         match kind {
             "run" => program(target).map(TargetKind::Run),
             "post" => {
-                let url =
-                    target.get("post", |value| web_url(value, "write it like \"https://hook.example.org/scribed\""));
+                let url = target.get("post", hook);
                 let secret = target.get("secret", |value| self.reader.secret(value)).map(|spot| spot.value);
                 let url = encrypted(target, "post", url?, plain)?;
                 Some(TargetKind::Post(PostTarget { url, secret, plain_http: plain }))
@@ -171,9 +170,14 @@ fn encrypted(section: &Section<'_>, key: &str, url: Spot<Url>, plain: PlainHttp)
     Some(url.value)
 }
 
+fn hook(value: &DeValue<'_>) -> Result<Url, ValueError> {
+    let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
+    reject_user(url, "write a `secret`, with which the receiver checks the signature")
+}
+
 fn ntfy_topic(value: &DeValue<'_>) -> Result<Url, ValueError> {
     let fix = "write the server and the topic, like \"https://ntfy.sh/my-topic\"";
-    let url = web_url(value, fix)?;
+    let url = reject_user(web_url(value, fix)?, "write an access token into `token`")?;
     let topic = url.path().trim_matches('/');
     match topic.is_empty() || url.query().is_some() {
         true => Err(refusal("must be the address of a topic", fix)),
@@ -207,6 +211,8 @@ fn flatten(path: &str, value: &DeValue<'_>, texts: &mut Vec<String>) {
             let numbered = list.iter().enumerate();
             numbered.for_each(|(number, value)| flatten(&format!("{path}.{number}"), value.get_ref(), texts));
         }
-        other => texts.push(format!("{path}={:?}", other)),
+        other => {
+            texts.push(other.as_str().map_or_else(|| format!("{path}={other:?}"), |text| format!("{path}={text}")));
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::config::model::NotifyConfig;
 use crate::control::commands::digest;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, DigestReport};
-use crate::domain::names::Timestamp;
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::notification::NotificationEvent;
 use crate::notifications::message::{Message, rfc3339};
 use crate::store::contract::StoreError;
@@ -72,7 +72,7 @@ fn object(report: &DigestReport) -> Value {
             "reserved_seconds": seconds(sum.reserved), "unknown": sum.unknown })
     });
     let budgets = report.budgets.iter().map(|budget| {
-        json!({ "source": budget.source.as_ref().map(|source| source.as_str()), "period": budget.period.name(),
+        json!({ "source": budget.source.as_ref().map(SourceName::as_str), "period": budget.period.name(),
             "allowed_seconds": seconds(budget.allowed), "used_seconds": seconds(budget.used),
             "until": budget.until.map(rfc3339) })
     });
