@@ -10,6 +10,7 @@
 //! cli/                 floor 7   the commands, and what people read
 //! daemon/              floor 6   the composition root: the only room that knows all others
 //! api/                 floor 6   the HTTP API, the metrics, and who may use them; beside daemon/
+//! notifications/       floor 6   who is notified of what, and when; beside daemon/
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
 //! pipeline/engine/     floor 4   claims jobs, runs their stages, commits what comes of them
 //! server/              floor 4   the embedded transcription service
@@ -64,6 +65,7 @@ mod durable_file;
 mod harvest;
 mod manifests;
 mod media;
+mod notifications;
 mod output;
 mod permission_errors;
 mod pipeline;

@@ -41,7 +41,7 @@ pub mod clock {
 pub mod config {
     pub mod load {
         pub mod keys {
-            pub use crate::config::load::keys::{ConfigKey, FILE, Holds};
+            pub use crate::config::load::keys::{ConfigKey, FILE, Holds, described_path};
         }
         pub mod read {
             pub use crate::config::load::read::{load, load_with, load_without_secrets, parse};

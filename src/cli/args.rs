@@ -1,5 +1,6 @@
 //! The command line.
 
+pub use super::notify_args::{NotifyCommand, NotifyTestArgs};
 use crate::captions::Profile;
 use crate::cli::runtime::remote_queue::parse_server;
 use crate::domain::format::Format;
@@ -164,6 +165,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Serve the HTTP API and the metrics without a daemon; make tokens and hashes of passwords for them
     Web(WebArgs),
+    /// Test notifications, show what waits to be sent, and print the digest
+    #[command(subcommand)]
+    Notify(NotifyCommand),
     /// Back up, check and restore the state; move the queue into another state directory
     State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
@@ -193,7 +197,7 @@ impl Command {
             Self::Verify(_) | Self::Render(_) | Self::Accept(_) => QueueReach::AnyMachine,
             Self::Pause(_) | Self::Resume(_) | Self::Reload => QueueReach::AnyMachine,
             Self::Run(_) | Self::Once(_) | Self::Plan(_) | Self::Drain(_) | Self::Harvest(_) => QueueReach::ThisMachine,
-            Self::Reconcile(_) | Self::Check | Self::Serve(_) | Self::Web(_) | Self::State(_) => {
+            Self::Reconcile(_) | Self::Check | Self::Serve(_) | Self::Web(_) | Self::State(_) | Self::Notify(_) => {
                 QueueReach::ThisMachine
             }
             Self::Init(_) | Self::Schema | Self::Completions(_) | Self::Man(_) | Self::Manual(_) => QueueReach::None,
@@ -206,6 +210,7 @@ impl Command {
         match self {
             Self::Plan(args) => args.save.is_none(),
             Self::Jobs(_) | Self::Show(_) | Self::Cost(_) | Self::Schema => true,
+            Self::Notify(command) => !matches!(command, NotifyCommand::Test(_)),
             Self::Completions(_) | Self::Man(_) | Self::Manual(_) => true,
             _ => false,
         }

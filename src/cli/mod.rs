@@ -10,6 +10,7 @@ pub(crate) mod commands;
 
 mod date_argument;
 mod init;
+mod notify_args;
 mod plan;
 mod render;
 pub(crate) mod runtime;

@@ -1,5 +1,6 @@
 //! The checked configuration: validated values only.
 
+pub use super::notify_config::{MailServer, MailTls, NotifyConfig, NotifyTarget, Ping, PostTarget, TargetKind};
 use super::paths::places::ConfiguredPlaces;
 use super::secret::Secret;
 use super::sections::schedule::Schedule;
@@ -67,6 +68,8 @@ pub struct Config {
     pub callback: Option<Callback>,
     /// The HTTP API, if configured.
     pub web: Option<WebConfig>,
+    /// Who is notified of what.
+    pub notify: Arc<NotifyConfig>,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.

@@ -38,6 +38,7 @@ fn read(text: &str) -> Result<Config, Problems> {
     let env = |name: &str| match name {
         "SCRIBED_ANN_TOKEN" => Some(OsString::from(hash)),
         "SCRIBED_ANN_PASSWORD" => Some(OsString::from("$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA")),
+        "SCRIBED_SLACK_WEBHOOK" | "SCRIBED_DISCORD_WEBHOOK" => Some(OsString::from("https://chat.example.org/hook")),
         _ => name.starts_with("SCRIBED").then(|| OsString::from("hunter2")),
     };
     parse(Path::new("jobs.toml"), text, &env)
@@ -200,6 +201,13 @@ fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {
         (Holds::Tables(inner), Some(value)) => {
             let every = value.as_array().unwrap().iter().flat_map(|table| table.as_table().unwrap().clone());
             lacking(&every.collect(), inner, &format!("{path}{}.", key.name))
+        }
+        // The targets of all events together have every setting.
+        (Holds::TableOrTables(inner), Some(_)) if key.name.starts_with("on_") => {
+            let events = table.iter().filter(|(name, _)| name.starts_with("on_"));
+            let targets = events.flat_map(|(_, targets)| targets.as_array().unwrap());
+            let every = targets.flat_map(|target| target.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}TARGET."))
         }
         (Holds::TableOrTables(inner), Some(value)) => {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
@@ -735,27 +743,19 @@ fn a_bad_name() {
 
 #[test]
 fn what_is_not_honoured_yet() {
-    insta::assert_snapshot!(with_source("[notify]\non_failed = []\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
-        error: this release does not support `notify` yet
-         --> jobs.toml:3:2
-          |
-        3 | [notify]
-          |  ^^^^^^
-          |
-          = help: remove it; scribed never ignores a setting silently
-
+    insta::assert_snapshot!(with_source("[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
         error: `state.store` names a PostgreSQL store, which this release does not support yet
-         --> jobs.toml:6:9
+         --> jobs.toml:4:9
           |
-        6 | store = "postgres://**********@db/scribed"
+        4 | store = "postgres://**********@db/scribed"
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
           = help: write "sled:state"
 
         error: this release does not support `service.limits.bandwidth` yet
-         --> jobs.toml:8:12
+         --> jobs.toml:6:12
           |
-        8 | limits = { bandwidth = "20MB/s" }
+        6 | limits = { bandwidth = "20MB/s" }
           |            ^^^^^^^^^
           |
           = help: remove it; scribed never ignores a setting silently

@@ -87,7 +87,7 @@ pub fn manifest_problems(manifests: &[ManifestStatus]) -> Vec<String> {
 }
 
 /// Returns the sources whose folders are not available. A daemon knows them; a command without a daemon checks them.
-async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
+pub async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
     let checks = handler.mounts.values().map(|mount| async move {
         let away = if handler.running.is_some() { mount.away() } else { mount.check_now().await.err() };
         away.map(|away| AwaySource {
@@ -100,7 +100,7 @@ async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
 }
 
 /// Returns the outages of services that have jobs that have not ended. An outage of another service does not matter.
-async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
+pub async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     let mut outages = Vec::new();
     for engine in handler.running.iter().flat_map(|running| running.engines.each()) {
         let Some((kind, words, lasted)) = engine.outage_now() else { continue };
@@ -147,7 +147,7 @@ fn paused(pauses: &Pauses, now: Timestamp) -> Vec<Option<SourceName>> {
     all.into_iter().chain(of_sources.map(|(source, _)| Some(source.clone()))).collect()
 }
 
-async fn process(handler: &CommandHandler) -> Process {
+pub async fn process(handler: &CommandHandler) -> Process {
     let Some(running) = &handler.running else { return Process::Nobody };
     tokio::select! {
         biased;

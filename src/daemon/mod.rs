@@ -404,6 +404,7 @@ impl Daemon {
             results: kept(&setup.config),
             voices: voices(&setup.config),
             writing: self.ground.tools(),
+            notify: Arc::clone(&setup.config.notify),
             running: Some(handler::RunningDaemon {
                 engines: self.engines.clone(),
                 lists: setup.lists.clone(),
@@ -543,6 +544,7 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         state: config.state.clone(),
         configuration: configuration(config),
         writing,
+        notify: Arc::clone(&config.notify),
         clients: Vec::new(),
         running: None,
     }

@@ -24,6 +24,7 @@ pub(crate) mod local_times;
 pub(crate) mod manifest_row;
 pub(crate) mod missing_enrichment;
 pub(crate) mod names;
+pub(crate) mod notification;
 pub(crate) mod output_text;
 pub(crate) mod path;
 pub(crate) mod pattern;

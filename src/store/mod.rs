@@ -3,6 +3,7 @@
 
 pub(crate) mod contract;
 mod decode;
+pub(crate) mod history_reader;
 mod index;
 pub(crate) mod journal;
 mod large;

@@ -29,6 +29,11 @@ impl Authorities {
         }
     }
 
+    /// Returns the certificates in DER, for clients of other protocols than HTTP.
+    pub fn ders(&self) -> &[Vec<u8>] {
+        &self.ders
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ders.is_empty()
     }

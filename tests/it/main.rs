@@ -6,6 +6,7 @@ mod api;
 mod cli;
 mod daemon;
 mod media;
+mod notifications;
 mod outputs;
 mod protocol;
 mod repository;

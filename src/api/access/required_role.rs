@@ -18,6 +18,7 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::LookUp { .. }
         | R::Bought { .. }
         | R::Cost(_)
+        | R::Digest { .. }
         | R::Paused => Role::Viewer,
         R::Verify(query) if !query.repair => Role::Viewer,
         R::Render(query) if query.dry_run => Role::Viewer,

@@ -2,6 +2,7 @@
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
 use crate::cli::commands::check_manifests::{self, ManifestFinding, ManifestReport};
+use crate::cli::commands::check_notifications;
 use crate::cli::commands::check_output_files::{OWNERSHIP_FIX, refused_ownership};
 use crate::cli::commands::check_outputs;
 use crate::cli::runtime::entry::Context;
@@ -121,6 +122,11 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     results.extend(unshown_enrichments(&config));
     results.extend(recordings_of_two_sources(&config));
     results.extend(check_installation(&config).await);
+    let notified = check_notifications::findings(&config.notify);
+    results.extend(notified.into_iter().map(|(what, finding)| match finding {
+        Ok(words) => good(&what, &words),
+        Err(words) => bad(&what, words, "correct the target in [notify]"),
+    }));
     // If the listener cannot be opened, opening the daemon has already reported that.
     if results.iter().all(|result| result.what != "callbacks") {
         results.extend(callbacks(&config));

@@ -31,6 +31,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
+use crate::notifications::serve::{PassEnd, PassNotifications};
 use crate::pipeline::budget::Excess;
 pub use crate::pipeline::budget::hours as length;
 use crate::pipeline::budget::pass_limits::PassLimits;
@@ -67,10 +68,12 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         daemon.setup().budget_gate.limit_pass(PassLimits::new(only, args.limit));
     }
     let patience = patience(&config, args.patience);
+    let notifications = PassNotifications::begin(LatestHandler::new(daemon.handler(std::process::id(), None))).await;
     let command_server = CommandServer::begin(&config, &daemon);
     let passed = pass(context, &daemon, patience, args.plan.as_deref(), &stop).await;
     command_server.end().await;
     let summary = summarize(&daemon, passed).await;
+    notifications.end(summary.as_ref().ok().map(pass_end)).await;
     if let Ok(summary) = &summary {
         // This must happen while this process still holds the queue.
         let (ended, exit_code) = (SystemClock.now(), summary.health.exit_code());
@@ -89,6 +92,15 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     print_pauses(context, &summary.pauses)?;
     print_exit(context, &summary.health)?;
     Ok(summary.health.exit_code())
+}
+
+/// Returns what targets of outages are told at the end of a pass.
+fn pass_end(summary: &PassSummary) -> PassEnd {
+    PassEnd {
+        outages: summary.facts.outages.clone(),
+        away: summary.facts.away.clone(),
+        is_whole: !summary.facts.stopped,
+    }
 }
 
 /// Writes the receipts and gathers what the summary shows, while the queue is open.

@@ -17,6 +17,7 @@ use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
 use crate::domain::pause::Pauses;
+use crate::notifications::serve as notify;
 use crate::permission_errors::describe_state_error;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
@@ -77,6 +78,11 @@ async fn work(
             }
         }
     };
+    // Beside the engine: a target that hangs delays nothing.
+    let notifications = {
+        let (stop, latest) = (stop.clone(), latest.clone());
+        tokio::spawn(async move { notify::serve(&latest, &stop).await })
+    };
     let watch = stop_at_end(stop, daemon.watch(stop));
     let replaced = stop_at_end(stop, daemon.wait_until_replaced(stop));
     let announcements = async {
@@ -88,8 +94,17 @@ async fn work(
     let watchdog = supervisor.watch_over(daemon, stop);
     let reloads =
         reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_commands), &supervisor, stop);
-    let (engine, watch, replaced, (), (), (), (), ()) =
-        tokio::join!(joined(engine), watch, replaced, joined(control), web, watchdog, announcements, reloads);
+    let (engine, watch, replaced, (), (), (), (), (), ()) = tokio::join!(
+        joined(engine),
+        watch,
+        replaced,
+        joined(control),
+        web,
+        watchdog,
+        announcements,
+        reloads,
+        joined(notifications)
+    );
     replaced?;
     engine?;
     watch?;

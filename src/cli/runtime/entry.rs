@@ -4,7 +4,7 @@ use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat, QueueRe
 use crate::cli::commands::manual;
 use crate::cli::commands::{
     accept, acknowledge, add, bump, cancel, captions, check, cost, drain, erase, explain, forget, harvest, init, jobs,
-    once, pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check,
+    notify, once, pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check,
     upgrade, verify, web,
 };
 use crate::cli::render::progress::ProgressDisplay;
@@ -269,6 +269,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Captions(args) => captions::run(context, args),
             Command::Serve(args) => serve::run(context, args).await,
             Command::Web(args) => web::run(context, args).await,
+            Command::Notify(command) => notify::run(context, *command).await,
             Command::State(args) => state::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }

@@ -45,7 +45,7 @@ pub const FILE: &[ConfigKey] = &[
     table("env", &[value("allow")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
     table("web", WEB),
-    not_yet("notify"),
+    table("notify", NOTIFY),
     table("serve", SERVE),
     table("captions", CAPTIONS),
     table("review", REVIEW),
@@ -112,6 +112,40 @@ const WEB: &[ConfigKey] = &[
     value("local_users"),
     table("trust", &[value("proxies"), value("header")]),
     ConfigKey { name: "users", holds: Holds::NamedTables(&[value("role"), value("token"), value("password")]) },
+];
+
+const NOTIFY: &[ConfigKey] = &[
+    targets("on_failed"),
+    targets("on_written"),
+    targets("on_idle"),
+    targets("on_outage"),
+    targets("on_budget"),
+    targets("on_digest"),
+    value("digest_at"),
+    value("window"),
+    value("hourly"),
+    ConfigKey { name: "quiet", holds: Holds::TableOrTables(&[value("from"), value("for"), value("timezone")]) },
+    value("outage_after"),
+    value("ping"),
+    value("ping_every"),
+    table(
+        "mail",
+        &[value("server"), value("port"), value("tls"), value("user"), value("password"), value("from"), value("ca")],
+    ),
+];
+
+/// Who is notified of an event. Of the first seven keys a target has one.
+const TARGET: &[ConfigKey] = &[
+    value("run"),
+    value("post"),
+    value("mail"),
+    value("ntfy"),
+    value("slack"),
+    value("discord"),
+    table("matrix", &[value("homeserver"), value("room"), value("token")]),
+    value("secret"),
+    value("token"),
+    value("allow_http"),
 ];
 
 const RECOGNISER: &[ConfigKey] = &[
@@ -234,6 +268,10 @@ const S3: &[ConfigKey] = &[
     value("allow_http_proxy"),
 ];
 
+const fn targets(name: &'static str) -> ConfigKey {
+    ConfigKey { name, holds: Holds::TableOrTables(TARGET) }
+}
+
 const fn value(name: &'static str) -> ConfigKey {
     ConfigKey { name, holds: Holds::Value }
 }
@@ -244,6 +282,12 @@ const fn not_yet(name: &'static str) -> ConfigKey {
 
 const fn table(name: &'static str, keys: &'static [ConfigKey]) -> ConfigKey {
     ConfigKey { name, holds: Holds::Table(keys) }
+}
+
+/// Returns the path by which a setting is described: the targets of all events have the same settings.
+pub fn described_path(path: &str) -> String {
+    let below = path.strip_prefix("notify.on_").and_then(|rest| rest.split_once('.'));
+    below.map_or_else(|| path.to_owned(), |(_, setting)| format!("notify.target.{setting}"))
 }
 
 /// Returns a problem for each key that is unknown or not supported, and for each value that must be a table and is
@@ -332,6 +376,12 @@ fn no_table(key: &ConfigKey, path: &str, at: Range<usize>, found: &DeValue<'_>) 
     if let Some((found, advice)) = table_forms::advice(key, path, found) {
         let what = format!("`{path}` must be a table, found {found}");
         return Problem::at(at, what).fix(advice);
+    }
+    if path.starts_with("notify.on_") {
+        let what = format!("`{path}` must be a table, found {}", article(found));
+        let fix =
+            format!("write {} = {{ run = [\"PROGRAM\", \"{{{{ text }}}}\"] }}, or a list of such tables", key.name);
+        return Problem::at(at, what).fix(fix);
     }
     if let Holds::TableOrTables(keys) = key.holds {
         let settings: Vec<String> = keys.iter().map(|key| format!("{} = …", key.name)).collect();

@@ -9,7 +9,7 @@ use super::toml_reader::{
 };
 use super::values::{check_order, or};
 use crate::captions::CaptionRules;
-use crate::config::model::{Config, ConfigText, ServeConfig, SourceDefaults, Warning};
+use crate::config::model::{Config, ConfigText, NotifyConfig, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
 use crate::config::secret;
@@ -18,6 +18,7 @@ use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
 use crate::config::sections::captions::caption_rules;
+use crate::config::sections::notify::notify;
 use crate::config::sections::recognisers::check_local_sources;
 use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
@@ -211,6 +212,9 @@ impl Reader<'_> {
         drop_unwanted(file, &sources, &mut services);
         let budget = budget(&file.section("budget"), &sources);
         force_streaming(&mut sources, &services, &budget);
+        let prices = prices(file);
+        let notify = notify(self, &file.section("notify"), zones.default_zone, zones.display_zone);
+        let notify = Arc::new(NotifyConfig { prices: prices.clone(), ..notify });
         Config {
             file: path.to_owned(),
             text: ConfigText(self.text.into()),
@@ -220,9 +224,10 @@ impl Reader<'_> {
             budget,
             zone,
             display_zone: zones.display_zone,
-            prices: prices(file),
+            prices,
             callback,
             web,
+            notify,
             retry: retry(&file.section("retry")),
             state,
             serve,

@@ -1,7 +1,7 @@
 //! The JSON Schema of `jobs.toml` (draft 2020-12), for editors. The keys are those that are checked; descriptions and
 //! defaults come from the manual, `jobs.example.toml`.
 
-use super::keys::{ConfigKey, FILE, Holds};
+use super::keys::{ConfigKey, FILE, Holds, described_path};
 use super::shape::shape;
 use crate::wire::published;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ fn table_schema(keys: &[ConfigKey], path: &str, manual: &Manual) -> Value {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() { name.to_owned() } else { described_path(&format!("{path}.{name}")) }
 }
 
 fn key_schema(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
@@ -138,6 +138,7 @@ impl Manual {
                 Some(("services", _)) => "service".to_owned(),
                 Some(("serve.recognisers", _)) => "serve.recogniser".to_owned(),
                 Some(("web.users", _)) => "web.user".to_owned(),
+                Some(("notify", event)) if event.starts_with("on_") => "notify.target".to_owned(),
                 _ => path.clone(),
             };
             self.remark(&path, comment_above(text, name.span().start), value.get_ref());
@@ -306,6 +307,8 @@ mod tests {
             let table = match table {
                 "serve.recogniser" => "serve.recognisers.house",
                 "web.user" => "web.users.ann",
+                "notify.target" => "notify.on_failed",
+                "notify.target.matrix" => "notify.on_failed.matrix",
                 table => table,
             };
             let text = match table.strip_prefix("source") {

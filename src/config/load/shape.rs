@@ -40,8 +40,8 @@ pub enum Shape {
 }
 
 /// Returns the form of the value with this dotted path; paths of [services.NAME] begin with `service`, those of
-/// [serve.recognisers.NAME] with `serve.recogniser`, those of [web.users.NAME] with `web.user`. `None` for a path that is
-/// no value of `jobs.toml`.
+/// [serve.recognisers.NAME] with `serve.recogniser`, those of [web.users.NAME] with `web.user`, those of a target of
+/// [notify] with `notify.target`. `None` for a path that is no value of `jobs.toml`.
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
@@ -67,6 +67,18 @@ pub fn shape(path: &str) -> Option<Shape> {
         "web.hosts" | "web.local_users" | "web.trust.proxies" => S::List(0, &S::Text),
         "web.user.role" => S::Choice(&["viewer", "editor", "operator"]),
         "web.user.token" | "web.user.password" => S::Secret,
+        "notify.digest_at" | "notify.quiet.from" | "notify.quiet.timezone" => S::Text,
+        "notify.window" | "notify.quiet.for" | "notify.outage_after" | "notify.ping_every" => S::Span,
+        "notify.hourly" => S::Whole(1),
+        "notify.ping" | "notify.target.post" | "notify.target.ntfy" | "notify.target.matrix.homeserver" => S::Url,
+        "notify.mail.server" | "notify.mail.user" | "notify.mail.from" | "notify.mail.ca" => S::Text,
+        "notify.mail.port" => S::Between(1, 65_535),
+        "notify.mail.tls" => S::Choice(&["starttls", "tls", "none"]),
+        "notify.mail.password" | "notify.target.slack" | "notify.target.discord" => S::Secret,
+        "notify.target.secret" | "notify.target.token" | "notify.target.matrix.token" => S::Secret,
+        "notify.target.run" | "notify.target.mail" => S::List(1, &S::Text),
+        "notify.target.matrix.room" => S::Text,
+        "notify.target.allow_http" => S::Flag,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" | "source.speaker_names" => {

@@ -14,9 +14,9 @@ use toml::de::DeValue;
 /// such as `source.budget`.
 pub(crate) fn advice(key: &ConfigKey, path: &str, found: &DeValue<'_>) -> Option<(String, String)> {
     let text = found.as_str().unwrap_or_default();
-    if path == "source.submit" {
+    if ["source.submit", "notify.quiet"].contains(&path) {
         let shown = if text.is_empty() { article(found).to_owned() } else { quoted(text) };
-        return Some((shown, format!("write submit = {}, or a list of these", window(text))));
+        return Some((shown, format!("write {} = {}, or a list of these", key.name, window(text))));
     }
     if path == "source" && !text.is_empty() && checks::check_path(text).is_none() {
         return Some((quoted(text), format!("write [[source]] and below it folder = \"{text}\"")));

@@ -64,7 +64,12 @@ fn plain_scan(value: &DeValue<'_>, unnamed: Zone) -> Result<Schedule, ValueError
 
 /// Reads `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
 pub(crate) fn submit(section: &Section<'_>, unnamed: Zone) -> Option<Windows> {
-    Windows::new(section.tables("submit").iter().filter_map(|one| window(one, unnamed)).collect())
+    windows(section, "submit", unnamed)
+}
+
+/// Reads the windows of a setting that is written like `submit`.
+pub(crate) fn windows(section: &Section<'_>, key: &str, unnamed: Zone) -> Option<Windows> {
+    Windows::new(section.tables(key).iter().filter_map(|one| window(one, unnamed)).collect())
 }
 
 fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
@@ -81,8 +86,9 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
              never close",
             section.name("for")
         );
-        let fix = "write how long it is open each time, as in for = \"8h\"; or remove `submit` to submit at any \
-                   time";
+        let setting = section.path.rsplit('.').next().unwrap_or_default();
+        let without = if setting == "submit" { " to submit at any time" } else { "" };
+        let fix = format!("write how long it is open each time, as in for = \"8h\"; or remove `{setting}`{without}");
         section.report(Problem::at(length.span, what).fix(fix).warning());
     }
     Some(Window { from, length: length.value })

@@ -2,6 +2,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod name_as;
+pub(crate) mod notice;
 pub(crate) mod overlay;
 pub(crate) mod parameters;
 mod player;

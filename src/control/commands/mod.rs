@@ -9,6 +9,7 @@ pub(crate) mod add_url;
 pub(crate) mod copy_rows;
 pub(crate) mod cost;
 pub(crate) mod delete;
+pub(crate) mod digest;
 pub(crate) mod erase;
 pub(crate) mod forget;
 pub(crate) mod list;

@@ -2,8 +2,8 @@
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::CommandRefusal;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// One request: the sender for its answer. The answer is a list of messages about what was applied, or the reason why
 /// the previous configuration stays.
@@ -30,20 +30,26 @@ pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefu
 
 /// The handler of the current configuration. A reload replaces it.
 #[derive(Clone)]
-pub struct LatestHandler(Arc<Mutex<Arc<CommandHandler>>>);
+pub struct LatestHandler(Arc<watch::Sender<Arc<CommandHandler>>>);
 
 impl LatestHandler {
     /// Starts with this handler.
     pub fn new(handler: CommandHandler) -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(handler))))
+        Self(Arc::new(watch::Sender::new(Arc::new(handler))))
     }
 
     pub fn get(&self) -> Arc<CommandHandler> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.borrow())
     }
 
     /// Replaces the handler for all later requests.
     pub fn replace(&self, handler: CommandHandler) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(handler);
+        self.0.send_replace(Arc::new(handler));
+    }
+
+    /// Returns when the handler has been replaced after this one was got.
+    pub async fn replaced_after(&self, known: &Arc<CommandHandler>) {
+        // The sender is in here, so the channel is open.
+        drop(self.0.subscribe().wait_for(|latest| !Arc::ptr_eq(latest, known)).await);
     }
 }

@@ -59,7 +59,7 @@ pub async fn removed(handler: &CommandHandler) -> Result<Vec<RemovedSource>, Sto
 }
 
 /// Returns the use of the budgets. The budget of a run is left out if no daemon or pass runs.
-async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> {
+pub async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> {
     let mut limits = handler.budget_gate.limits(handler.clock.now());
     limits.retain(|limit| limit.period != Period::Run || handler.running.is_some());
     let accounts = handler.store.accounts(&limits).await?;

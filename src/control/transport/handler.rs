@@ -4,8 +4,9 @@ use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector
 use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
+use crate::config::model::NotifyConfig;
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, erase, forget, list, pause, reload, render,
+    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, erase, forget, list, pause, reload, render,
     retry_fresh, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
@@ -63,6 +64,8 @@ pub struct CommandHandler {
     pub voices: Option<VoiceStore>,
     /// What is needed to write outputs.
     pub writing: Tools,
+    /// Who is notified of what.
+    pub notify: Arc<NotifyConfig>,
     /// The running parts, if this process is a daemon or a pass.
     pub running: Option<RunningDaemon>,
 }
@@ -130,6 +133,9 @@ impl CommandHandler {
             ControlRequest::Delete { job } => ControlAnswer::Deleted(Box::new(delete::delete(self, &job).await?)),
             ControlRequest::Erase(query) => ControlAnswer::Erased(Box::new(erase::erase(self, &query).await?)),
             ControlRequest::Cost(query) => ControlAnswer::Cost(cost::cost(self, &query).await?),
+            ControlRequest::Digest { from, to } => {
+                ControlAnswer::Digest(Box::new(digest::digest(self, from, to).await?))
+            }
             ControlRequest::CopyRows { folder } => {
                 ControlAnswer::RowsCopied(copy_rows::copy_rows(self, &folder).await?)
             }

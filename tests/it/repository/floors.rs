@@ -94,7 +94,7 @@ fn floor(name: &str) -> Option<u32> {
     Some(match (name, room) {
         ("lib" | "main" | "testing", _) => return None,
         (_, "cli") => 7,
-        (_, "daemon" | "api") => 6,
+        (_, "daemon" | "api" | "notifications") => 6,
         (_, "control") => 5,
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,

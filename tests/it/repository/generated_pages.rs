@@ -4,7 +4,7 @@
 
 use clap::{Arg, Command, CommandFactory};
 use scribed::testing::cli::args::Arguments;
-use scribed::testing::config::load::keys::{ConfigKey, FILE, Holds};
+use scribed::testing::config::load::keys::{ConfigKey, FILE, Holds, described_path};
 use scribed::testing::config::load::schema::{MANUAL, Manual};
 use scribed::testing::config::load::shape::{Shape, shape};
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn the_page_of_commands_is_current() {
 #[test]
 fn every_detail_is_of_something_that_is_there() {
     let settings = Settings::new();
-    let mut known = vec!["variables".to_owned(), "sidecars".to_owned()];
+    let mut known = ["variables", "sidecars", TARGET].map(str::to_owned).to_vec();
     paths(FILE, "", &mut known);
     let strange: Vec<&String> = settings.details.keys().filter(|path| !known.contains(path)).collect();
     assert_eq!(strange, [""; 0], "{DETAILS} has details of settings that there are not");
@@ -76,7 +76,7 @@ fn paths(keys: &[ConfigKey], path: &str, found: &mut Vec<String>) {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() { name.to_owned() } else { described_path(&format!("{path}.{name}")) }
 }
 
 /// What the page of settings is made of.
@@ -188,6 +188,11 @@ fn meaning(words: &str, default: Option<&Value>) -> (String, String) {
     (words.trim().to_owned(), said)
 }
 
+/// The path of what the targets of all events have.
+const TARGET: &str = "notify.target";
+
+const LAST_EVENT: &str = "notify.on_digest";
+
 /// The tables in the order of the file.
 fn sections() -> Vec<Section> {
     let mut found =
@@ -202,6 +207,21 @@ fn tables(keys: &'static [ConfigKey], path: &str, found: &mut Vec<Section>) {
         let (header, inner): (String, &[ConfigKey]) = match &key.holds {
             Holds::Table(inner) => (format!("`[{path}]`"), inner),
             Holds::Tables(inner) => (format!("`[[{path}]]`"), inner),
+            // The targets of all events have the same settings.
+            Holds::TableOrTables(inner) if path.starts_with("notify.on_") => {
+                found.push(Section {
+                    header: format!("`[[{path}]]`"),
+                    path: path.clone(),
+                    of: path.clone(),
+                    keys: &[],
+                });
+                if path == LAST_EVENT {
+                    let (header, path) = ("A target of `[notify]`".to_owned(), TARGET.to_owned());
+                    found.push(Section { header, path: path.clone(), of: path, keys: inner });
+                    tables(inner, TARGET, found);
+                }
+                continue;
+            }
             Holds::TableOrTables(inner) => (format!("`[{path}]` or `[[{path}]]`"), inner),
             Holds::NamedTables(inner) if path != "services" => {
                 let of = path.trim_end_matches('s').to_owned();

@@ -2,6 +2,7 @@
 
 use super::changes::{Added, Deleted, Retried};
 use super::cost::CostPiece;
+use super::digest::DigestReport;
 use super::erase::Erased;
 use super::explain::{Explained, KnownName};
 use super::forget::ForgetPiece;
@@ -42,6 +43,7 @@ pub enum ControlAnswer {
     Deleted(Box<Deleted>),
     Erased(Box<Erased>),
     Cost(CostPiece),
+    Digest(Box<DigestReport>),
     RowsCopied(CopiedRows),
     /// What is paused now.
     Paused(Pauses),

@@ -4,6 +4,7 @@
 mod answer;
 mod changes;
 mod cost;
+mod digest;
 mod erase;
 mod explain;
 mod forget;
@@ -16,6 +17,7 @@ mod verify;
 pub use answer::{CommandRefusal, ControlAnswer, SharedConfiguration};
 pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
+pub use digest::{DigestJob, DigestProblem, DigestReport, FailureGroup};
 pub use erase::{EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome};
 pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
 pub use forget::{ForgetPiece, ForgetQuery, Forgettable};

@@ -85,6 +85,8 @@ pub enum ControlRequest {
     Erase(EraseQuery),
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
     Cost(CostQuery),
+    /// Makes the digest of a period. Answered by [`super::ControlAnswer::Digest`].
+    Digest { from: Timestamp, to: Timestamp },
     /// Copies the rows of the queue into a folder of the state directory. Answered by
     /// [`super::ControlAnswer::RowsCopied`].
     CopyRows {
