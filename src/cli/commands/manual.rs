@@ -50,6 +50,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/monitoring.md"),
     page!("docs/how-to/outputs.md"),
     page!("docs/how-to/players.md"),
+    page!("docs/how-to/prometheus.md"),
     page!("docs/how-to/review.md"),
     page!("docs/how-to/serve-others.md"),
     page!("docs/how-to/several-installations.md"),

@@ -2,5 +2,6 @@
 
 mod access;
 mod document;
+mod prometheus;
 mod requests;
 mod served;
