@@ -64,6 +64,8 @@ pub struct Config {
     pub callback: Option<Callback>,
     /// The HTTP API, if configured.
     pub web: Option<WebConfig>,
+    /// The address of the collector that traces are sent to, if configured.
+    pub otlp: Option<Url>,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.

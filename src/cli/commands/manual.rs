@@ -55,6 +55,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/serve-others.md"),
     page!("docs/how-to/several-installations.md"),
     page!("docs/how-to/systemd.md"),
+    page!("docs/how-to/traces.md"),
     page!("docs/how-to/translation.md"),
     page!("docs/how-to/upgrade-and-backup.md"),
     page!("docs/how-to/web-page-of-the-service.md"),

@@ -45,6 +45,7 @@ pub const FILE: &[ConfigKey] = &[
     table("env", &[value("allow")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
     table("web", WEB),
+    table("telemetry", &[value("otlp")]),
     not_yet("notify"),
     table("serve", SERVE),
     table("captions", CAPTIONS),

@@ -1,7 +1,7 @@
 //! Prometheus reads the metrics; the alert rules and the dashboard ask for what there is.
 
 use super::served::{Served, token, web, write_tokens};
-use crate::support::bed::wait_until;
+use crate::support::bed::{Bed, wait_until};
 use crate::support::config::Config;
 use crate::support::prometheus::{Prometheus, promtool};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
@@ -101,6 +101,7 @@ impl Night {
         let stub = Stub::start(|request, _| match (request.endpoint, request.file) {
             (Endpoint::Create, "bad.wav") => Act::Say(refusal(422, "no such language")),
             (Endpoint::Read, "long.wav") => Act::still_running(),
+            (Endpoint::Upload, _) if request.before == 0 => Act::Say(refusal(500, "something broke")),
             _ => Act::Well,
         });
         let config = Config::of(&stub).service("price_per_hour = 0.5").section("[budget]\nmonth = \"10h\"");
@@ -178,6 +179,22 @@ fn dashboard_queries() -> (Vec<(String, String)>, Vec<(String, String)>) {
     (panels.collect(), variables.collect())
 }
 
+#[test]
+fn each_panel_of_the_dashboard_has_a_place_and_asks_the_chosen_data_source() {
+    let dashboard: Value = serde_json::from_str(&text(DASHBOARD)).unwrap();
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{panel}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(cell.0 < 24 && cells.insert(cell), "{cell:?}: {panel}");
+        }
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            assert_eq!(target["datasource"]["uid"], "${datasource}", "{panel}");
+        }
+    }
+}
+
 /// Substitutes the variables of the dashboard as Grafana does. The intervals are long, since the test may be slow.
 fn substituted(query: &str) -> String {
     let mut query = query.replace("$__rate_interval", "1h").replace("$__range", "1h");
@@ -240,7 +257,8 @@ fn requests_faults_and_costs_are_counted() {
         ("scribed_service_requests_total{operation=\"create\", outcome=\"success\"}", 3.0),
         ("scribed_service_requests_total{operation=\"create\", outcome=\"refused\"}", 1.0),
         ("scribed_service_requests_total{operation=\"delete\", outcome=\"success\"}", 0.0),
-        ("sum(scribed_service_requests_total{outcome=~\"broken|unreachable|unanswered|barred|throttled\"})", 0.0),
+        ("scribed_service_requests_total{operation=\"upload\", outcome=\"broken\"}", 1.0),
+        ("sum(scribed_service_requests_total{outcome=~\"unreachable|unanswered|barred|throttled\"})", 0.0),
         ("scribed_faults_total{service=\"default\", kind=\"refused\"}", 1.0),
         ("scribed_faults_total{service=\"default\", kind=\"bug\"}", 0.0),
         ("scribed_outputs_written_total", 2.0),
@@ -257,4 +275,33 @@ fn requests_faults_and_costs_are_counted() {
     let budget = value("scribed_budget_seconds{period=\"month\", part=\"spent\"}");
     assert!(billed > 0.0 && billed == budget, "{billed} {budget}");
     assert!(value("scribed_state_disk_free_bytes / scribed_state_disk_size_bytes") < 1.0);
+}
+
+#[test]
+fn counts_of_requests_go_on_when_the_service_has_other_settings() {
+    let stub = Stub::well();
+    let config = |key: &str| {
+        let config = Config::of(&stub).inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&web(""));
+        config.to_string().replace("file:key", &format!("file:{key}"))
+    };
+    let bed = Bed::new(&config("key"));
+    write_tokens(&bed);
+    fs::write(bed.path("new-key"), "another-key").unwrap();
+    let running = bed.daemon();
+    let served = Served::over(bed, running);
+    let uploads = |count: u32| {
+        let metrics = served.send(served.request(Method::GET, "/metrics").bearer_auth(token("vera"))).text;
+        let of = "scribed_service_requests_total{service=\"default\",operation=\"upload\",outcome=\"success\"}";
+        metrics
+            .lines()
+            .any(|line| line.strip_prefix(of).is_some_and(|value| value.trim().parse() == Ok(f64::from(count))))
+    };
+    served.bed.drop_in(0, "one.wav");
+    wait_until("one is written", || served.bed.jobs().get("one.wav").is_some_and(|job| job["stage"] == "written"));
+    assert!(uploads(1));
+    served.bed.configure(&config("new-key"));
+    assert_eq!(served.bed.run(["reload"]).code, 0);
+    served.bed.drop_in(1, "two.wav");
+    wait_until("two is written", || served.bed.jobs().get("two.wav").is_some_and(|job| job["stage"] == "written"));
+    assert!(uploads(2));
 }
