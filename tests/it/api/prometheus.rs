@@ -164,8 +164,11 @@ fn samples(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
     samples
 }
 
-/// Returns the expressions of the panels, by their panel, and those of the variables.
-fn dashboard_queries() -> (Vec<(String, String)>, Vec<(String, String)>) {
+/// An expression of a panel with its title, or one of a variable with its label.
+type DashboardQuery = (String, String);
+
+/// Returns the expressions of the panels and those of the variables.
+fn dashboard_queries() -> (Vec<DashboardQuery>, Vec<DashboardQuery>) {
     let dashboard: Value = serde_json::from_str(&text(DASHBOARD)).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {
         let targets = panel["targets"].as_array().into_iter().flatten();
