@@ -15,6 +15,7 @@
 //! pipeline/engine/     floor 4   claims jobs, runs their stages, commits what comes of them
 //! server/              floor 4   the embedded transcription service
 //! web/                 floor 4   the receiver of callbacks
+//! traces/              floor 4   traces of jobs, sent to a collector of OpenTelemetry
 //! harvest/             floor 4   what a service's lists hold, written into a folder
 //! pipeline/            floor 3   stages, requests, recovery, budget
 //! manifests/passes/    floor 3   jobs of the rows of manifests, and receipts; beside pipeline/
@@ -75,6 +76,7 @@ mod server;
 mod source;
 mod store;
 mod tls;
+mod traces;
 mod voice;
 mod web;
 mod wire;

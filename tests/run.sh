@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 deploy/install.sh --tests
 # Without them the tests that run them fail and say so; the others are no worse for it.
 tests/clients/install.sh || echo "run.sh: going on without the clients" >&2
+tests/prometheus/install.sh || echo "run.sh: going on without Prometheus" >&2
 tests/s3/install.sh || echo "run.sh: going on without the S3 server" >&2
 tests/whisper/install.sh || echo "run.sh: going on without the library of whisper.cpp" >&2
 # Many tests wait for the disk or for a process: one more at a time than there are processors.

@@ -3,6 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::remote_url::RemoteUrl;
+use crate::domain::request_counts::RequestTotal;
 use crate::domain::stage::AudioAmount;
 use crate::domain::token::Token;
 use crate::wire::page::ListQuery;
@@ -223,6 +224,11 @@ pub trait Client: Send + Sync {
     /// Returns the current rate limit in requests per second; infinity if there is none.
     fn rate(&self) -> f64 {
         f64::INFINITY
+    }
+
+    /// Returns how many requests were sent since the process was started, also under earlier settings.
+    fn request_totals(&self) -> Vec<RequestTotal> {
+        Vec::new()
     }
 
     /// Returns for how long the service has not reacted to the requests in progress; `None` if there are none.

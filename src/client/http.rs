@@ -18,6 +18,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::callback_auth;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::request_counts::{RequestCounts, RequestOperation, RequestOutcome, RequestTotal};
 use crate::domain::time_span::time_span;
 use crate::tls::trust::{self, Authorities};
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
@@ -205,6 +206,7 @@ pub struct HttpClient {
     timeouts: Timeouts,
     rate_limiter: RateLimiter,
     stall_detector: Arc<StallDetector>,
+    requests: Arc<RequestCounts>,
     /// The client for everything but creates: it keeps connections open.
     usual: reqwest::Client,
     /// The client for creates: it makes a new connection for each, and no layer of it sends anything twice.
@@ -245,6 +247,7 @@ impl HttpClient {
             url: base,
             rate_limiter: RateLimiter::new(clock.clone(), limit),
             stall_detector: Arc::new(StallDetector::new(clock.clone())),
+            requests: Arc::default(),
             date: AtomicI64::new(NEVER),
             identity,
             key,
@@ -262,6 +265,11 @@ impl HttpClient {
     /// Returns how long the service still wants no requests.
     pub fn held(&self) -> Duration {
         self.rate_limiter.held()
+    }
+
+    /// Continues the counts of the requests of the client that this one replaces.
+    pub fn continue_counts(&mut self, old: &Self) {
+        self.requests = Arc::clone(&old.requests);
     }
 
     /// Sends nothing for this time, because the service asked the client that this one replaces to wait.
@@ -384,7 +392,7 @@ impl HttpClient {
     async fn exchange(
         &self,
         http: &reqwest::Client,
-        request: RequestBuilder,
+        (operation, request): (RequestOperation, RequestBuilder),
         max_bytes: usize,
         patience: impl Future<Output = NoAnswer>,
     ) -> Result<ServiceAnswer, NoAnswer> {
@@ -392,6 +400,7 @@ impl HttpClient {
         let request = request.build().map_err(NoAnswer::of)?;
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let begun = self.clock.uptime();
+        let counted = self.requests.begin(operation);
         let response = tokio::select! {
             response = http.execute(request) => response.map_err(NoAnswer::of),
             lost = patience => Err(lost),
@@ -403,7 +412,18 @@ impl HttpClient {
                 tracing::debug!(%method, path, millis, why = self.redact_key(&lost.words), "a request got no answer");
             }
         }
-        Ok(self.read_answer(response?, max_bytes).await)
+        let response = match response {
+            Ok(response) => response,
+            Err(lost) => {
+                if lost.nothing_sent {
+                    counted.ended(RequestOutcome::Unreachable);
+                }
+                return Err(lost);
+            }
+        };
+        let answer = self.read_answer(response, max_bytes).await;
+        counted.ended(outcome(&answer));
+        Ok(answer)
     }
 
     /// Waits until the rate limit allows a request.
@@ -483,14 +503,19 @@ impl HttpClient {
     }
 
     /// Sends a GET request to `url`.
-    async fn get(&self, url: Url, max_bytes: usize) -> Result<ServiceAnswer, Fault> {
-        self.ask(Method::GET, url, max_bytes).await
+    async fn get(&self, operation: RequestOperation, url: Url, max_bytes: usize) -> Result<ServiceAnswer, Fault> {
+        self.ask((operation, Method::GET), url, max_bytes).await
     }
 
     /// Sends a request without a body, which may be repeated.
-    async fn ask(&self, method: Method, url: Url, max_bytes: usize) -> Result<ServiceAnswer, Fault> {
+    async fn ask(
+        &self,
+        (operation, method): (RequestOperation, Method),
+        url: Url,
+        max_bytes: usize,
+    ) -> Result<ServiceAnswer, Fault> {
         self.wait_for_permit().await?;
-        let request = self.usual.request(method, url);
+        let request = (operation, self.usual.request(method, url));
         let _watched = self.stall_detector.begin(None);
         let answer = self.exchange(&self.usual, request, max_bytes, self.late()).await;
         answer.map(without_seals).map_err(|lost| lost.fault(self.clock.now()))
@@ -525,6 +550,18 @@ impl HttpClient {
 
     fn redact_key(&self, words: &str) -> String {
         words.replace(&self.key.0, "[key]")
+    }
+}
+
+/// Returns how a request ended that was answered.
+fn outcome(answer: &ServiceAnswer) -> RequestOutcome {
+    match meaning(answer.status) {
+        StatusClass::Accepted if answer.cut.is_some() => RequestOutcome::Unanswered,
+        StatusClass::Accepted => RequestOutcome::Success,
+        StatusClass::Refused => RequestOutcome::Refused,
+        StatusClass::Barred => RequestOutcome::Barred,
+        StatusClass::Throttled => RequestOutcome::Throttled,
+        StatusClass::Broken => RequestOutcome::Broken,
     }
 }
 
@@ -569,6 +606,7 @@ impl HttpClient {
             part.mime_str("application/octet-stream").map_err(|error| NoAnswer::of(error).fault(self.clock.now()))?;
         let form = Form::new().part(upload::PART_NAME, part);
         let request = self.usual.request(Method::POST, self.address(upload::PATH)).multipart(form);
+        let request = (RequestOperation::Upload, request);
         let answer = self.exchange(&self.usual, request, Limits::SMALL, self.stalled(&progress)).await;
         self.uploaded(answer, &progress)
     }
@@ -652,7 +690,7 @@ impl HttpClient {
         let leaving = Leaving { clock: self.clock.clone(), begun: self.clock.uptime(), within, late: late.clone() };
         let request = self.creates.request(Method::POST, self.address(record::PATH));
         let request = request.header(CONTENT_TYPE, "application/json").header(CONTENT_LENGTH, json.len());
-        let request = request.body(leaving.body(json));
+        let request = (RequestOperation::Create, request.body(leaving.body(json)));
         let _watched = self.stall_detector.begin(None);
         let answer = self.exchange(&self.creates, request, Limits::SMALL, std::future::pending()).await;
         answer.map_err(|lost| if late.load(Ordering::Relaxed) { self.too_late() } else { lost })
@@ -706,7 +744,7 @@ impl HttpClient {
     }
 
     async fn read_once(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
-        let answer = self.get(self.record_address(record::PATH, id), Limits::RESULT).await?;
+        let answer = self.get(RequestOperation::Read, self.record_address(record::PATH, id), Limits::RESULT).await?;
         let now = self.clock.now();
         let answer = match self.check_success(answer) {
             Ok(answer) => answer,
@@ -742,7 +780,7 @@ impl HttpClient {
     async fn list_once(&self, query: &ListQuery) -> Result<Result<ListPage, Fault>, Fault> {
         let mut url = self.address(record::PATH);
         url.query_pairs_mut().extend_pairs(query.to_query_pairs());
-        let answer = self.get(url, Limits::LIST).await?;
+        let answer = self.get(RequestOperation::List, url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {
             return Ok(Err(self.finish_fault(answer.fault(now))));
@@ -768,7 +806,7 @@ impl HttpClient {
     ) -> Result<Result<FullListPage, PageFault>, Fault> {
         let mut url = self.address(path(kind));
         url.query_pairs_mut().extend_pairs(query.to_query_pairs());
-        let answer = self.get(url, Limits::LIST).await?;
+        let answer = self.get(RequestOperation::List, url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {
             return Ok(Err(PageFault::List(ListFault::None(self.finish_fault(answer.fault(now))))));
@@ -781,7 +819,7 @@ impl HttpClient {
     }
 
     async fn whole_once(&self, kind: ListKind, id: &TranscriptionId) -> Result<FullListItem, Fault> {
-        let answer = self.get(self.record_address(path(kind), id), Limits::RESULT).await?;
+        let answer = self.get(RequestOperation::Read, self.record_address(path(kind), id), Limits::RESULT).await?;
         let answer = self.check_success(answer)?;
         let malformed = |why: String| answer.malformed(&why, self.clock.now());
         let whole = answer::whole(&answer.body).map_err(malformed)?;
@@ -792,7 +830,8 @@ impl HttpClient {
     }
 
     async fn delete_once(&self, id: &TranscriptionId) -> Result<Deletion, Fault> {
-        let answer = self.ask(Method::DELETE, self.record_address(record::PATH, id), Limits::SMALL).await?;
+        let how = (RequestOperation::Delete, Method::DELETE);
+        let answer = self.ask(how, self.record_address(record::PATH, id), Limits::SMALL).await?;
         match answer.status {
             200..=299 => Ok(Deletion::Gone),
             // A key without permission gets 401; 403 means that the transcription cannot be deleted yet.
@@ -811,6 +850,10 @@ impl Client for HttpClient {
 
     fn rate(&self) -> f64 {
         self.rate_limiter.rate()
+    }
+
+    fn request_totals(&self) -> Vec<RequestTotal> {
+        self.requests.totals()
     }
 
     fn silent_for(&self) -> Option<Duration> {

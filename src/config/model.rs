@@ -70,6 +70,8 @@ pub struct Config {
     pub web: Option<WebConfig>,
     /// Who is notified of what.
     pub notify: Arc<NotifyConfig>,
+    /// The address of the collector that traces are sent to, if configured.
+    pub otlp: Option<Url>,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.

@@ -38,8 +38,7 @@ pub(super) async fn long_waits(handler: &CommandHandler, longest: Duration) -> R
 }
 
 fn waiting_stages() -> Vec<StageKind> {
-    let moves_elsewhere = |kind: &StageKind| matches!(kind, StageKind::Submitted | StageKind::Following);
-    StageKind::ALL.into_iter().filter(|kind| !kind.is_end() && !moves_elsewhere(kind)).collect()
+    StageKind::ALL.into_iter().filter(|kind| kind.is_waiting()).collect()
 }
 
 fn has_waited(job: &Job, longest: Duration, now: Timestamp) -> bool {

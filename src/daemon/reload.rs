@@ -110,6 +110,7 @@ fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
         ("[state] spool", old.spool != new.spool),
         ("[callback]", callback(old) != callback(new)),
         ("[web]", old.web != new.web),
+        ("[telemetry]", old.otlp != new.otlp),
         ("[serve] data", old.serve.data != new.serve.data),
         ("[serve], the settings of the embedded service,", of_serve),
     ];

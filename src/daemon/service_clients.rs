@@ -54,7 +54,13 @@ pub(super) async fn build_clients(
         let old = before.and_then(|(config, clients)| Some((config.services.get(name)?, clients.get(name)?)));
         let client = match old {
             Some((model::ServiceConfig::Hosted(old), client)) if is_same(old, hosted) => Arc::clone(client),
-            _ => Arc::new(hosted_client(name, hosted, clock)?),
+            _ => {
+                let mut client = hosted_client(name, hosted, clock)?;
+                if let Some((_, old)) = old {
+                    client.continue_counts(old);
+                }
+                Arc::new(client)
+            }
         };
         // What the service asked for holds for a new key or another rate, too.
         if let Some((_, old)) = old.filter(|(_, old)| old.identity().origin == client.identity().origin) {

@@ -786,6 +786,11 @@ impl StageKind {
         matches!(self, Self::Written | Self::Skipped | Self::Failed | Self::Cancelled)
     }
 
+    /// Whether the job has not ended, and no service works on it or on the job that it follows.
+    pub fn is_waiting(self) -> bool {
+        !self.is_end() && !matches!(self, Self::Submitted | Self::Following)
+    }
+
     /// Returns the name in `--json` and on the command line.
     pub fn name(self) -> &'static str {
         match self {

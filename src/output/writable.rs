@@ -87,9 +87,22 @@ pub fn try_folder(folder: &RootedPath, may_be_made: bool) -> Result<(), Unwritab
 /// Returns the bytes that this user may still write to the disk of `folder`, or of the nearest existing folder above
 /// it. `None` if the file system does not say. Blocks.
 pub fn free(folder: &Path) -> Option<u64> {
+    disk_space(folder).map(|disk| disk.free)
+}
+
+/// The size of a disk, and what this user may still write to it, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    pub free: u64,
+    pub size: u64,
+}
+
+/// As [`free`], with the size.
+pub fn disk_space(folder: &Path) -> Option<DiskSpace> {
     let there = folder.ancestors().find(|above| above.is_dir())?;
     let disk = rustix::fs::statvfs(there).ok()?;
-    (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
+    let [free, size] = [disk.f_bavail, disk.f_blocks].map(|blocks| blocks.saturating_mul(disk.f_frsize));
+    (size > 0).then_some(DiskSpace { free, size })
 }
 
 fn try_write(open: &WorkFolder) -> io::Result<()> {

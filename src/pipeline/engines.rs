@@ -87,6 +87,7 @@ impl Engines {
             failed: sum.failed + next.failed,
             skipped: sum.skipped + next.skipped,
             audio_millis: sum.audio_millis + next.audio_millis,
+            outputs: sum.outputs + next.outputs,
         })
     }
 

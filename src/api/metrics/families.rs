@@ -3,9 +3,11 @@
 
 use super::metric_family::{Kind, MetricFamily, Series};
 use super::process::ProcessValues;
-use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ScanStatus, ServiceStatus, Waiting};
-use crate::domain::names::{SourceName, Timestamp};
+use super::services::{ServiceTraffic, services, traffic};
+use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ScanStatus, Waiting};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::output::writable::DiskSpace;
 use crate::store::contract::JobCounts;
 use prometheus_client::registry::Unit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,21 +17,34 @@ pub struct MetricSources<'a> {
     pub status: &'a QueueStatus,
     pub waiting: &'a Waiting,
     pub by_source: &'a BTreeMap<SourceName, JobCounts>,
+    /// What was sent to services since the start; empty if nothing works on the queue.
+    pub traffic: &'a [ServiceTraffic],
+    /// The number of output files that were written since the start.
+    pub outputs: u64,
+    /// Billed milliseconds.
+    pub billed: &'a BTreeMap<(SourceName, ServiceName), u64>,
+    /// What an hour of billed audio costs.
+    pub prices: &'a BTreeMap<ServiceName, f64>,
+    /// The disk of the state directory.
+    pub disk: Option<DiskSpace>,
     pub process: &'a ProcessValues,
     pub now: Timestamp,
 }
 
 /// Returns all metrics.
 pub fn families(sources: &MetricSources<'_>) -> Vec<MetricFamily> {
-    let MetricSources { status, waiting, by_source, process, now } = sources;
-    let mut all = vec![build_info(), jobs(by_source)];
+    let MetricSources { status, waiting, by_source, process, now, .. } = sources;
+    let mut all = vec![build_info(), jobs(by_source), oldest_jobs(by_source, *now)];
     all.extend(attention(status));
     all.push(waiting_jobs(waiting));
-    all.extend(status.daemon.iter().flat_map(|daemon| since_start(daemon, *now)));
+    all.extend(status.daemon.iter().flat_map(|daemon| since_start(daemon, sources.outputs, *now)));
     all.extend(services(&status.services));
+    all.extend(traffic(sources.traffic));
+    all.extend(costs(sources.billed, sources.prices));
     all.extend(budgets(&status.budget));
     all.extend(scans(status));
     all.extend(folders(status, *now));
+    all.extend(disk(sources.disk));
     all.extend(this_process(process));
     all
 }
@@ -48,6 +63,15 @@ fn jobs(by_source: &BTreeMap<SourceName, JobCounts>) -> MetricFamily {
         StageKind::ALL.into_iter().map(of_stage)
     });
     gauge("scribed_jobs", "Jobs in the queue, by source and stage", None, series.collect())
+}
+
+fn oldest_jobs(by_source: &BTreeMap<SourceName, JobCounts>, now: Timestamp) -> MetricFamily {
+    let series = by_source.iter().map(|(source, counts)| {
+        let age = counts.waiting_since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+        labelled(vec![("source", source.to_string())], age)
+    });
+    let help = "How long the job that has waited longest has been at its stage, jobs at services aside";
+    gauge("scribed_oldest_job_age", help, Some(Unit::Seconds), series.collect())
 }
 
 /// What a person should look at.
@@ -93,7 +117,7 @@ fn waiting_jobs(waiting: &Waiting) -> MetricFamily {
 }
 
 /// What the process has done since its start.
-fn since_start(daemon: &DaemonStatus, now: Timestamp) -> Vec<MetricFamily> {
+fn since_start(daemon: &DaemonStatus, outputs: u64, now: Timestamp) -> Vec<MetricFamily> {
     let outcome = |name: &str, jobs: u64| labelled(vec![("outcome", name.to_owned())], jobs as f64);
     let ended = vec![
         outcome("written", daemon.done.saturating_sub(daemon.incomplete)),
@@ -111,6 +135,7 @@ fn since_start(daemon: &DaemonStatus, now: Timestamp) -> Vec<MetricFamily> {
             Some(Unit::Seconds),
             total(daemon.audio_millis as f64 / 1e3),
         ),
+        counter("scribed_outputs_written", "Files that were written for jobs", None, total(outputs as f64)),
         counter(
             "scribed_sent",
             "What was sent to services, repeated uploads included",
@@ -128,43 +153,24 @@ fn since_start(daemon: &DaemonStatus, now: Timestamp) -> Vec<MetricFamily> {
     all
 }
 
-fn services(services: &[ServiceStatus]) -> Vec<MetricFamily> {
-    let name = |service: &ServiceStatus| ("service", service.service.to_string());
-    let up = |service: &ServiceStatus| labelled(vec![name(service)], f64::from(u8::from(service.trouble.is_none())));
-    let jobs = |service: &ServiceStatus| {
-        let of = |state: &str, jobs: u64| labelled(vec![name(service), ("state", state.to_owned())], jobs as f64);
-        let waiting = service.open.saturating_sub(service.on_their_way);
-        [of("waiting", waiting), of("in_progress", service.on_their_way), of("transcribing", service.running)]
-    };
-    let limits = |service: &ServiceStatus| {
-        let of = |what: &str, kind: &str, value: f64| {
-            labelled(vec![name(service), ("limit", what.to_owned()), ("kind", kind.to_owned())], value)
-        };
-        let pair = |what: &str, (agreed, found): (usize, usize)| {
-            [of(what, "configured", agreed as f64), of(what, "learned", found as f64)]
-        };
-        let learned = service.learned_limits.as_ref();
-        let pairs = learned.map(|limits| [pair("uploads", limits.uploads), pair("running", limits.running)].concat());
-        pairs.unwrap_or_default()
-    };
-    vec![
+fn costs(billed: &BTreeMap<(SourceName, ServiceName), u64>, prices: &BTreeMap<ServiceName, f64>) -> [MetricFamily; 2] {
+    let amounts = billed.iter().map(|((source, service), millis)| {
+        let labels = vec![("source", source.to_string()), ("service", service.to_string())];
+        labelled(labels, *millis as f64 / 1e3)
+    });
+    let price = |(service, price): (&ServiceName, &f64)| labelled(vec![("service", service.to_string())], *price);
+    [
         gauge(
-            "scribed_service_up",
-            "Whether the service accepts new work (1) or not (0)",
-            None,
-            services.iter().map(up).collect(),
+            "scribed_billed_audio",
+            "Billed audio of all purchases that the queue knows",
+            Some(Unit::Seconds),
+            amounts.collect(),
         ),
         gauge(
-            "scribed_service_jobs",
-            "Jobs of the service that have not ended",
+            "scribed_service_price_per_hour",
+            "Configured price of an hour of billed audio",
             None,
-            services.iter().flat_map(jobs).collect(),
-        ),
-        gauge(
-            "scribed_service_limit",
-            "Limits of concurrent work: as configured, and as learned from the service",
-            None,
-            services.iter().flat_map(limits).collect(),
+            prices.iter().map(price).collect(),
         ),
     ]
 }
@@ -238,23 +244,43 @@ fn folders(status: &QueueStatus, now: Timestamp) -> Vec<MetricFamily> {
     ]
 }
 
+fn disk(disk: Option<DiskSpace>) -> [MetricFamily; 2] {
+    let one = |value: Option<u64>| value.map(|value| labelled(Vec::new(), value as f64)).into_iter().collect();
+    let bytes = Some(Unit::Bytes);
+    [
+        gauge(
+            "scribed_state_disk_free",
+            "What scribed may still write to the disk of its state directory",
+            bytes.clone(),
+            one(disk.map(|disk| disk.free)),
+        ),
+        gauge(
+            "scribed_state_disk_size",
+            "Size of the disk of the state directory",
+            bytes,
+            one(disk.map(|disk| disk.size)),
+        ),
+    ]
+}
+
 fn this_process(process: &ProcessValues) -> Vec<MetricFamily> {
     let one = |value: Option<f64>| value.map(|value| labelled(Vec::new(), value)).into_iter().collect::<Vec<_>>();
     vec![
         counter("process_cpu", "Processor time of the process", Some(Unit::Seconds), one(process.cpu_seconds)),
         gauge("process_resident_memory", "Memory of the process", Some(Unit::Bytes), one(process.resident_bytes)),
         gauge("process_open_fds", "Open files of the process", None, one(process.open_files)),
+        gauge("process_max_fds", "How many files the process may have open", None, one(process.most_files)),
     ]
 }
 
-fn labelled(labels: Vec<(&'static str, String)>, value: f64) -> Series {
+pub(super) fn labelled(labels: Vec<(&'static str, String)>, value: f64) -> Series {
     Series { labels, value }
 }
 
-fn gauge(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
+pub(super) fn gauge(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
     MetricFamily { name, help, unit, kind: Kind::Gauge, series }
 }
 
-fn counter(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
+pub(super) fn counter(name: &'static str, help: &'static str, unit: Option<Unit>, series: Vec<Series>) -> MetricFamily {
     MetricFamily { name, help, unit, kind: Kind::Counter, series }
 }

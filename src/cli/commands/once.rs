@@ -4,6 +4,7 @@ use crate::blocking::{blocking, joined};
 use crate::cli::args::OnceArgs;
 use crate::cli::commands::check_manifests::no_match_message;
 use crate::cli::commands::pause::print_pauses;
+use crate::cli::commands::run::export_traces;
 use crate::cli::render::progress::PassProgress;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -209,6 +210,7 @@ async fn pass(
         found
     };
     let over = CancellationToken::new();
+    let traces = export_traces(&daemon.setup().config, daemon, &over)?;
     let work = async {
         let ended = daemon.engines.run(Until::Idle(patience), stop).await;
         over.cancel();
@@ -229,7 +231,7 @@ async fn pass(
         }
         stood
     };
-    let (found, ended, (), stood) = tokio::join!(found_all, work, show, stands);
+    let (found, ended, (), (), stood) = tokio::join!(found_all, work, show, traces, stands);
     stood?;
     let (away, left_out) = found?;
     Ok(Passed { away, left_out, ended: ended? })

@@ -21,6 +21,7 @@ use crate::notifications::serve as notify;
 use crate::permission_errors::describe_state_error;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
+use crate::traces::exporter::TraceExporter;
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ async fn work(
     let url = api.as_ref().map(ApiListener::url);
     context.print_json(&json!({"pid": std::process::id(), "socket": socket, "web": url}))?;
     let supervisor = Supervisor::from_environment();
+    // Before the first step.
+    let traces = export_traces(config, daemon, stop)?;
     // The engine and the command server are separate tasks, so that a folder that blocks the thread of one does not
     // block the other.
     let engine = {
@@ -94,12 +97,13 @@ async fn work(
     let watchdog = supervisor.watch_over(daemon, stop);
     let reloads =
         reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_commands), &supervisor, stop);
-    let (engine, watch, replaced, (), (), (), (), (), ()) = tokio::join!(
+    let (engine, watch, replaced, (), (), (), (), (), (), ()) = tokio::join!(
         joined(engine),
         watch,
         replaced,
         joined(control),
         web,
+        traces,
         watchdog,
         announcements,
         reloads,
@@ -121,6 +125,28 @@ pub async fn open_api(config: &Config) -> Result<Option<ApiListener>, CommandErr
         ApiListener::open(web, &SystemClock).await.map_err(|error| CommandError::Service(error.to_string()))?;
     tracing::info!(url = %listener.url(), "the HTTP API listens");
     Ok(Some(listener))
+}
+
+/// Sends traces until `stop` is cancelled, if a collector is configured.
+///
+/// # Errors
+/// No client can be made for its address.
+pub fn export_traces(
+    config: &Config,
+    daemon: &Daemon,
+    stop: &CancellationToken,
+) -> Result<impl Future<Output = ()> + use<>, CommandError> {
+    let exporter = config.otlp.as_ref().map(|collector| {
+        let (store, place) = (Arc::clone(&daemon.store), config.state.display().to_string());
+        TraceExporter::new(collector, store, Arc::new(SystemClock), place)
+    });
+    let failed = |error| CommandError::Service(format!("cannot send traces to `otlp` of [telemetry]: {error}"));
+    let exporting = exporter.transpose().map_err(failed)?.map(|exporter| tokio::spawn(exporter.run(stop.clone())));
+    Ok(async move {
+        if let Some(exporting) = exporting {
+            joined(exporting).await;
+        }
+    })
 }
 
 /// Runs one part of the daemon, and stops all parts when it ends, whatever the reason.

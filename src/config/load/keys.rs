@@ -46,6 +46,7 @@ pub const FILE: &[ConfigKey] = &[
     table("retry", &[value("attempts"), value("first"), value("max")]),
     table("web", WEB),
     table("notify", NOTIFY),
+    table("telemetry", &[value("otlp")]),
     table("serve", SERVE),
     table("captions", CAPTIONS),
     table("review", REVIEW),

@@ -24,6 +24,7 @@ use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
+use crate::config::sections::telemetry::otlp;
 use crate::config::sections::timezone::zones;
 use crate::config::sections::web::web;
 use crate::config::template::text::{Template, Templates};
@@ -228,6 +229,7 @@ impl Reader<'_> {
             callback,
             web,
             notify,
+            otlp: otlp(&file.section("telemetry")),
             retry: retry(&file.section("retry")),
             state,
             serve,

@@ -49,7 +49,7 @@ pub fn shape(path: &str) -> Option<Shape> {
             S::Text
         }
         "state.spool" | "service.limits.size" | "serve.upload_limit" | "serve.disk" => S::Size,
-        "service.url" | "callback.public_url" | "serve.webhook.url" | "serve.public_url" => S::Url,
+        "service.url" | "callback.public_url" | "telemetry.otlp" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,
         "service.limits.uploads" | "service.limits.running" | "service.limits.requests_per_second" => S::Whole(1),
         "service.limits.duration"

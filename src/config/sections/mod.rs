@@ -20,6 +20,7 @@ pub(crate) mod serve;
 pub(crate) mod service_keys;
 pub(crate) mod services;
 pub(crate) mod sources;
+pub(crate) mod telemetry;
 pub(crate) mod timezone;
 mod timing;
 pub(crate) mod track_selection;

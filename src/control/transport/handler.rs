@@ -58,6 +58,8 @@ pub struct CommandHandler {
     pub clients: Vec<Arc<dyn Client>>,
     /// Checks the budgets.
     pub budget_gate: Arc<BudgetGate>,
+    /// The price of an hour of billed audio at each service, if configured.
+    pub prices: BTreeMap<ServiceName, f64>,
     /// The kept results of a service.
     pub results: KeptOf,
     /// The voices of known speakers, if the embedded service stores any.

@@ -112,6 +112,7 @@ impl Engine {
             };
             let outcome = wait::pending(&self.wait_context(&parts), &claim.job, status.as_str(), false, now);
             if let StageOutcome::Sleep { until, reason } = outcome {
+                self.count_wait(&claim.job, reason.as_ref());
                 pending.push(Claimed { job: claim.job.deferred(Some(until), reason), ..claim });
             }
         }

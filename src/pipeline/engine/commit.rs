@@ -47,6 +47,7 @@ impl Engine {
                 let words = "scribed failed on this file with an internal error (the log has its location)";
                 let fault = Fault::new(FaultKind::Bug, words, self.parts().clock.now());
                 let job = self.as_stored(job).await?;
+                self.faults.count(&fault.kind);
                 self.commit_bug(&lease.seeing(&job), job, fault).await
             }
         }
@@ -98,6 +99,8 @@ impl Engine {
                 Ok(())
             }
             Submission::Unknown(intended, fault) => {
+                // Not a wait: the intent has this kind already.
+                self.faults.count(&fault.kind);
                 self.observe_fault(client, &fault);
                 self.observe_push_back(StageKind::Uploaded, &fault).await?;
                 let due = now.saturating_add(self.parts().terms.lag);
@@ -140,9 +143,13 @@ impl Engine {
                 if job.stage.kind() == StageKind::Submitted {
                     self.observe_answer(&job);
                 }
+                self.count_wait(&job, reason.as_ref());
                 job.deferred(Some(until), reason)
             }
-            StageOutcome::Rest(until, fault) => job.deferred(until, Some(fault)),
+            StageOutcome::Rest(until, fault) => {
+                self.count_wait(&job, Some(&fault));
+                job.deferred(until, Some(fault))
+            }
             StageOutcome::Step(event) | StageOutcome::StepThen(event, _) | StageOutcome::StepThenRest(event, ..)
                 if job.clone().apply(event.clone(), now).is_err() =>
             {
@@ -151,15 +158,25 @@ impl Engine {
                     event.name(),
                     job.stage.kind().name()
                 );
+                self.faults.count(&FaultKind::Bug);
                 return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
             }
             StageOutcome::Step(event) => self.apply_event(job, event, None, now),
             StageOutcome::StepThen(event, due) => self.apply_event(job, event, Some(due), now),
             StageOutcome::StepThenRest(event, until, fault) => {
+                self.count_wait(&job, Some(&fault));
                 self.apply_event(job, event, None, now).deferred(until, Some(fault))
             }
         };
         self.commit(lease, &job).await
+    }
+
+    /// Counts the reason of a wait as a fault, unless the job waited for the same before.
+    pub(super) fn count_wait(&self, job: &Job, reason: Option<&Fault>) {
+        let before = job.fault.as_ref().map(|fault| &fault.kind);
+        if let Some(fault) = reason.filter(|fault| before.is_none_or(|before| before.name() != fault.kind.name())) {
+            self.faults.count(&fault.kind);
+        }
     }
 
     pub(super) fn apply_event(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
@@ -218,6 +235,7 @@ impl Engine {
         if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(client) {
             return self.commit(lease, &job.deferred(Some(now), None)).await;
         }
+        self.faults.count(&fault.kind);
         self.observe(Observation::Failed(&fault));
         self.observe_push_back(job.stage.kind(), &fault).await?;
         self.log_unwritable(&job, &fault);
@@ -344,6 +362,7 @@ impl Engine {
                 tally.unread += u64::from(job.unread().is_some());
                 tally.suspect += u64::from(job.is_suspect());
                 tally.audio_millis += audio.millis;
+                tally.outputs += job.outputs.len() as u64;
             }
             Stage::Skipped { .. } => tally.skipped += 1,
             Stage::Failed { .. } => tally.failed += 1,

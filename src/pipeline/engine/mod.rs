@@ -10,8 +10,10 @@ use crate::clock::{Clock, Uptime};
 use crate::config::model;
 use crate::config::model::{ServiceLimits, ServiceTerms};
 use crate::domain::fault::Blame;
+use crate::domain::fault_counts::FaultCounts;
 use crate::domain::health::OutageKind;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::request_counts::RequestTotal;
 use crate::domain::retry::RetryPolicy;
 use crate::domain::routing::{RouteKey, ServiceRouting};
 use crate::domain::turnaround::UsualDuration;
@@ -153,6 +155,7 @@ pub struct Engine {
     /// Number of processors. Read once, since the answer comes from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
+    faults: FaultCounts,
     /// Extracts sound tracks.
     extractor: Mutex<Arc<Extractor>>,
     doubles: AtomicU64,
@@ -220,6 +223,8 @@ pub struct Tally {
     pub skipped: u64,
     /// Milliseconds of audio in the done jobs.
     pub audio_millis: u64,
+    /// Output files of the done jobs.
+    pub outputs: u64,
 }
 
 type Walked = (Task, Result<(), StoreError>);
@@ -244,6 +249,7 @@ impl Engine {
             started,
             cores,
             sent_bytes: Arc::default(),
+            faults: FaultCounts::default(),
             extractor: Mutex::new(extractor(&parts, cores)),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
@@ -334,6 +340,16 @@ impl Engine {
     /// Counts the bytes sent to the service so far, including repeated ones.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many faults jobs had so far, by the names of their kinds.
+    pub fn fault_totals(&self) -> Vec<(&'static str, u64)> {
+        self.faults.totals()
+    }
+
+    /// Returns how many requests were sent to the service so far.
+    pub fn request_totals(&self) -> Vec<RequestTotal> {
+        self.parts().client.request_totals()
     }
 
     /// Counts the transcriptions found so far whose token another transcription has too.

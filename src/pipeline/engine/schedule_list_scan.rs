@@ -199,16 +199,21 @@ impl Engine {
                         "the service never accepts the create for this file, but accepts those for other files; \
                          last error: {last_error}"
                     );
+                    self.faults.count(&FaultKind::Broken);
                     return self.commit_bug(&lease, back, Fault::new(FaultKind::Broken, words, now)).await;
                 }
                 let words = "the service did not accept the create: its list does not have it; scribed sends it \
                              again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
                 let at = now.saturating_add(self.gate.longest_wait(failures.earlier));
+                self.faults.count(&fault.kind);
                 self.commit(&lease, &back.deferred(Some(at), Some(fault))).await
             }
             Finding::Unproven(why) => self.unproven(&lease, job, why, now).await,
-            Finding::Ask(fault) => self.commit(&lease, &job.deferred(None, Some(fault))).await,
+            Finding::Ask(fault) => {
+                self.count_wait(&job, Some(&fault));
+                self.commit(&lease, &job.deferred(None, Some(fault))).await
+            }
         }
     }
 
@@ -217,7 +222,9 @@ impl Engine {
     async fn unproven(&self, lease: &Lease, job: Job, why: &str, now: Timestamp) -> Result<(), StoreError> {
         let before = self.list_view().count_unproven(job.id);
         if before + 1 >= self.parts().retry.attempts {
-            return self.commit(lease, &job.deferred(None, Some(unproven_for_good(why, now)))).await;
+            let fault = unproven_for_good(why, now);
+            self.count_wait(&job, Some(&fault));
+            return self.commit(lease, &job.deferred(None, Some(fault))).await;
         }
         let lag = self.parts().terms.lag;
         let growth = Growth::doubling(lag, lag.saturating_mul(MOST_LAGS));
@@ -230,6 +237,7 @@ impl Engine {
 
     async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
+        self.count_wait(&claim.job, Some(&fault));
         if fault.blame() == Blame::Person {
             return self.commit(&claim.lease, &claim.job.deferred(None, Some(fault))).await;
         }

@@ -3,7 +3,8 @@
 use super::{Lease, StoreError};
 use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit};
 use crate::domain::charge::Charge;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use std::collections::BTreeMap;
 
 /// Counts charges against limits. Reservations that are made at the same time never exceed a limit together.
 #[async_trait::async_trait]
@@ -25,6 +26,9 @@ pub trait Budgets: Send + Sync {
 
     /// Returns what is spent and what is reserved of each of these limits, in the same order.
     async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError>;
+
+    /// Returns the billed milliseconds of all purchases of the jobs of each source, at each service.
+    async fn billed(&self) -> Result<BTreeMap<(SourceName, ServiceName), u64>, StoreError>;
 
     /// Returns the transcriptions that were found in a service's list and that no job of this queue has: when each
     /// was bought, and what it cost. They count against the budgets of all sources, not of a single one.

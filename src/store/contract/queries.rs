@@ -28,6 +28,8 @@ pub struct JobCounts {
     pub unhandled_not_understood: u64,
     /// How many jobs have warnings that nobody has acknowledged ([`Job::is_suspect`]).
     pub suspect: u64,
+    /// When the job that has waited longest ([`StageKind::is_waiting`]) reached its stage, in whole seconds.
+    pub waiting_since: Option<Timestamp>,
 }
 
 impl JobCounts {
@@ -71,6 +73,7 @@ impl JobCounts {
         self.not_understood += more.not_understood;
         self.unhandled_not_understood += more.unhandled_not_understood;
         self.suspect += more.suspect;
+        self.waiting_since = self.waiting_since.into_iter().chain(more.waiting_since).min();
     }
 }
 

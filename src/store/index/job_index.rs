@@ -57,6 +57,34 @@ pub(crate) struct GroupState {
     pub(crate) due: BTreeMap<StageKind, ReadyQueue>,
     counts: JobCounts,
     waiting: BTreeMap<(StageKind, WaitReason), AlikeJobs>,
+    since: WaitingSince,
+}
+
+impl GroupState {
+    fn counts(&self) -> JobCounts {
+        let mut counts = self.counts.clone();
+        counts.waiting_since = self.since.oldest();
+        counts
+    }
+}
+
+/// How many waiting jobs reached their stage in each second. A backlog is found within a few seconds, so this is small.
+#[derive(Debug, Default)]
+struct WaitingSince(BTreeMap<i64, u64>);
+
+impl WaitingSince {
+    fn change(&mut self, since: Timestamp, by: i64) {
+        let second = since.0.div_euclid(1000);
+        let jobs = self.0.entry(second).or_default();
+        *jobs = jobs.saturating_add_signed(by);
+        if *jobs == 0 {
+            self.0.remove(&second);
+        }
+    }
+
+    fn oldest(&self) -> Option<Timestamp> {
+        self.0.first_key_value().map(|(second, _)| Timestamp(second.saturating_mul(1000)))
+    }
 }
 
 /// Jobs of a group at one stage that wait for the same thing.
@@ -199,6 +227,9 @@ impl JobIndex {
         if job.is_suspect() {
             part.counts.suspect = part.counts.suspect.saturating_add_signed(by);
         }
+        if job.stage.kind().is_waiting() {
+            part.since.change(job.since, by);
+        }
         if !job.stage.is_end() {
             let waiting = part.waiting.entry((job.stage.kind(), job_wait_reason(job))).or_default();
             waiting.jobs = waiting.jobs.saturating_add_signed(by);
@@ -328,7 +359,7 @@ impl JobIndex {
     pub fn sources(&self) -> BTreeMap<SourceName, JobCounts> {
         let mut sources: BTreeMap<SourceName, JobCounts> = BTreeMap::new();
         for (group, part) in self.parts.iter().filter(|(_, part)| part.counts.total() > 0) {
-            sources.entry(group.source.clone()).or_default().add(&part.counts);
+            sources.entry(group.source.clone()).or_default().add(&part.counts());
         }
         sources
     }
@@ -420,7 +451,7 @@ impl JobIndex {
     pub fn counts(&self, of: GroupFilter<'_>) -> JobCounts {
         let mut counts = JobCounts::default();
         let meant = self.parts.iter().filter(|(group, _)| of(group));
-        meant.for_each(|(_, part)| counts.add(&part.counts));
+        meant.for_each(|(_, part)| counts.add(&part.counts()));
         counts
     }
 

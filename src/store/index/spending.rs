@@ -16,6 +16,8 @@ const QUARTER: i64 = 15 * 60 * 1000;
 pub struct Spending {
     spent: BTreeMap<SourceName, Sums>,
     reserved: BTreeMap<SourceName, Sums>,
+    /// What was spent, ever.
+    billed: BTreeMap<(SourceName, ServiceName), u64>,
     /// By how much bills were higher than their reservations.
     excess: BTreeMap<SourceName, Sums>,
     /// When this run began.
@@ -117,6 +119,10 @@ impl Spending {
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
         for charge in &job.charges {
             let Some(amount) = charge.amount().filter(|amount| *amount > 0) else { continue };
+            if charge.state == State::Spent {
+                let billed = self.billed.entry((job.key.source.clone(), charge.service.clone())).or_default();
+                *billed = by(*billed, amount);
+            }
             let by_source = if charge.state == State::Held { &mut self.reserved } else { &mut self.spent };
             let is_of_run = self.run == Some(charge.run);
             by_source.entry(job.key.source.clone()).or_default().change_charge((charge.at, is_of_run), amount, by);
@@ -125,6 +131,11 @@ impl Spending {
                 excess.change_charge((charge.at, is_of_run), charge.excess(), by);
             }
         }
+    }
+
+    /// Returns what was spent for the jobs of each source, at each service.
+    pub fn billed(&self) -> &BTreeMap<(SourceName, ServiceName), u64> {
+        &self.billed
     }
 
     /// Returns how much is spent or reserved of this limit.

@@ -3,8 +3,9 @@
 use super::{Queue, QueueStore};
 use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, check_limits};
 use crate::domain::charge::{Charge, State};
-use crate::domain::names::Timestamp;
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::store::contract::{Budgets, Lease, StoreError};
+use std::collections::BTreeMap;
 
 #[async_trait::async_trait]
 impl Budgets for QueueStore {
@@ -28,6 +29,10 @@ impl Budgets for QueueStore {
     async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError> {
         let queue = self.queue();
         Ok(limits.iter().map(|limit| queue.index.spending.account(limit)).collect())
+    }
+
+    async fn billed(&self) -> Result<BTreeMap<(SourceName, ServiceName), u64>, StoreError> {
+        Ok(self.queue().index.spending.billed().clone())
     }
 
     async fn unclaimed_costs(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {

@@ -1,7 +1,9 @@
-//! The HTTP API of the queue: who may use it, what it answers, and the metrics.
+//! The HTTP API of the queue: who may use it, what it answers, and the metrics. Beside it the traces.
 
 mod access;
 mod document;
+mod prometheus;
 mod remote;
 mod requests;
 mod served;
+mod traces;

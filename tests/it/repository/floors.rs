@@ -96,7 +96,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "cli") => 7,
         (_, "daemon" | "api" | "notifications") => 6,
         (_, "control") => 5,
-        (_, "server" | "web" | "harvest") => 4,
+        (_, "server" | "web" | "harvest" | "traces") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,

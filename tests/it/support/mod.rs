@@ -13,6 +13,7 @@ pub mod literals;
 pub mod long_flac;
 pub mod manifests;
 pub mod manual_clock;
+pub mod prometheus;
 pub mod proxy;
 pub mod receiver;
 pub mod s3;

@@ -303,6 +303,10 @@ impl Budgets for SimStore {
         self.inner.accounts(limits).await
     }
 
+    async fn billed(&self) -> Result<BTreeMap<(SourceName, ServiceName), u64>, StoreError> {
+        self.inner.billed().await
+    }
+
     async fn unclaimed_costs(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
         self.inner.unclaimed_costs().await
     }

@@ -207,6 +207,8 @@ pub fn counted(jobs: &[Job]) -> JobCounts {
         counts.unhandled_not_understood += u64::from(is_unhandled);
         counts.suspect += u64::from(job.is_suspect());
     }
+    let waiting = jobs.iter().filter(|job| job.stage.kind().is_waiting());
+    counts.waiting_since = waiting.map(|job| Timestamp(job.since.0.div_euclid(1000) * 1000)).min();
     counts
 }
 

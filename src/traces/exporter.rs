@@ -1,0 +1,183 @@
+//! Sends the traces of ended jobs to a collector. A collector that does not answer delays no job: traces that cannot be
+//! sent are dropped.
+
+use super::encoding::{EndedJob, export_request};
+use super::job_trace::{JobTrace, OpenTraces};
+use crate::backpressure::backoff::Growth;
+use crate::clock::Clock;
+use crate::store::contract::{HistoryEntry, Store};
+use crate::wire::address::PlainHttp;
+use reqwest::Url;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The most traces that wait to be sent.
+const MOST_WAITING: usize = 1_000;
+
+/// The most traces of one request.
+const MOST_AT_ONCE: usize = 100;
+
+/// How long further traces are waited for before a request.
+const GATHERING: Duration = Duration::from_secs(1);
+
+/// The time for a request with its answer.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// The time for the last request, when the process stops.
+const LAST_TIME_OUT: Duration = Duration::from_secs(2);
+
+/// How often a request is sent before its traces are dropped.
+const ATTEMPTS: u32 = 4;
+
+const WAITS: Growth = Growth::doubling(Duration::from_secs(1), Duration::from_secs(10));
+
+/// Makes traces of what happens, and sends them to one collector.
+pub struct TraceExporter {
+    steps: broadcast::Receiver<HistoryEntry>,
+    sender: Sender,
+}
+
+struct Sender {
+    client: reqwest::Client,
+    url: Url,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// Tells installations apart whose jobs have the same numbers.
+    place: String,
+}
+
+impl TraceExporter {
+    /// Makes an exporter of what happens from now on. `collector` is the address below which the protocol has its paths.
+    ///
+    /// # Errors
+    /// Says why there can be no client.
+    pub fn new(
+        collector: &Url,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        place: String,
+    ) -> Result<Self, reqwest::Error> {
+        let mut url = collector.clone();
+        url.set_path(&format!("{}/v1/traces", collector.path().trim_end_matches('/')));
+        let may_use_proxy = PlainHttp::Refused.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
+        let builder = || {
+            let builder = reqwest::Client::builder()
+                .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
+                .redirect(reqwest::redirect::Policy::none())
+                .http1_only();
+            if may_use_proxy { builder } else { builder.no_proxy() }
+        };
+        let client = builder().build().or_else(|error| match url.scheme() {
+            // A machine without certificates speaks plain http.
+            "http" => builder().tls_certs_only(std::iter::empty()).build(),
+            _ => Err(error),
+        })?;
+        let steps = store.steps();
+        Ok(Self { sender: Sender { client, url, store, clock, place }, steps })
+    }
+
+    /// Collects and sends traces until `stop` is cancelled, and then what is left.
+    pub async fn run(self, stop: CancellationToken) {
+        let (to_send, waiting) = mpsc::channel(MOST_WAITING);
+        tokio::join!(collect(self.steps, to_send, &stop), self.sender.send(waiting, &stop));
+    }
+}
+
+impl Sender {
+    async fn send(&self, mut waiting: mpsc::Receiver<JobTrace>, stop: &CancellationToken) {
+        let mut is_away = false;
+        while let Some(first) = waiting.recv().await {
+            tokio::select! {
+                () = self.clock.sleep(GATHERING) => {}
+                () = stop.cancelled() => {}
+            }
+            let mut traces = vec![first];
+            while traces.len() < MOST_AT_ONCE
+                && let Ok(next) = waiting.try_recv()
+            {
+                traces.push(next);
+            }
+            let was_away = is_away;
+            is_away = false;
+            if let Err(reason) = self.export(traces, stop).await {
+                is_away = true;
+                if !was_away {
+                    tracing::warn!(url = %self.url, %reason, "cannot send traces; they are dropped until the collector answers");
+                }
+            } else if was_away {
+                tracing::warn!(url = %self.url, "the collector takes traces again");
+            }
+        }
+    }
+
+    async fn export(&self, traces: Vec<JobTrace>, stop: &CancellationToken) -> Result<(), String> {
+        let mut jobs = Vec::new();
+        for trace in traces {
+            let row = self.store.job(trace.job).await.ok().flatten();
+            jobs.push(EndedJob { trace, row });
+        }
+        let body = export_request(&jobs, &self.place);
+        for earlier in 0..ATTEMPTS {
+            match self.post(&body, stop).await {
+                Err(_) if earlier + 1 < ATTEMPTS && !stop.is_cancelled() => {
+                    tokio::select! {
+                        () = self.clock.sleep(WAITS.wait(earlier)) => {}
+                        () = stop.cancelled() => {}
+                    }
+                }
+                ended => return ended,
+            }
+        }
+        Ok(())
+    }
+
+    async fn post(&self, body: &Value, stop: &CancellationToken) -> Result<(), String> {
+        let request = self.client.post(self.url.clone()).json(body).send();
+        let late = async {
+            tokio::select! {
+                () = self.clock.sleep(TIME_OUT) => {}
+                () = async { stop.cancelled().await; self.clock.sleep(LAST_TIME_OUT).await } => {}
+            }
+        };
+        tokio::select! {
+            answer = request => match answer {
+                Ok(answer) if answer.status().is_success() => Ok(()),
+                Ok(answer) => Err(format!("it answered with status {}", answer.status().as_u16())),
+                Err(error) => Err(error.without_url().to_string()),
+            },
+            () = late => Err("it gave no answer".to_owned()),
+        }
+    }
+}
+
+/// Ends the sender when `stop` is cancelled, after the steps that are there by then.
+async fn collect(
+    mut steps: broadcast::Receiver<HistoryEntry>,
+    to_send: mpsc::Sender<JobTrace>,
+    stop: &CancellationToken,
+) {
+    let mut open = OpenTraces::default();
+    loop {
+        let received = tokio::select! {
+            biased;
+            received = steps.recv() => received,
+            () = stop.cancelled() => return,
+        };
+        match received {
+            Ok(line) => {
+                if let Some(trace) = open.add(&line)
+                    && to_send.try_send(trace).is_err()
+                {
+                    tracing::debug!(job = %line.job, "a trace is dropped: too many wait for the collector");
+                }
+            }
+            Err(RecvError::Lagged(steps)) => tracing::debug!(steps, "traces lack steps: too many came at once"),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
