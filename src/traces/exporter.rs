@@ -28,7 +28,7 @@ const GATHERING: Duration = Duration::from_secs(1);
 /// The time for a request with its answer.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// The time for the last request, when the process stops.
+/// The time for what is left, when the process stops.
 const LAST_TIME_OUT: Duration = Duration::from_secs(2);
 
 /// How often a request is sent before its traces are dropped.
@@ -84,7 +84,16 @@ impl TraceExporter {
     /// Collects and sends traces until `stop` is cancelled, and then what is left.
     pub async fn run(self, stop: CancellationToken) {
         let (to_send, waiting) = mpsc::channel(MOST_WAITING);
-        tokio::join!(collect(self.steps, to_send, &stop), self.sender.send(waiting, &stop));
+        let Self { steps, sender } = self;
+        let sending = async {
+            tokio::select! {
+                () = sender.send(waiting, &stop) => {}
+                () = async { stop.cancelled().await; sender.clock.sleep(LAST_TIME_OUT).await } => {
+                    tracing::warn!(url = %sender.url, "the collector did not take the last traces in time; they are dropped");
+                }
+            }
+        };
+        tokio::join!(collect(steps, to_send, &stop), sending);
     }
 }
 
@@ -123,7 +132,7 @@ impl Sender {
         }
         let body = export_request(&jobs, &self.place);
         for earlier in 0..ATTEMPTS {
-            match self.post(&body, stop).await {
+            match self.post(&body).await {
                 Err(_) if earlier + 1 < ATTEMPTS && !stop.is_cancelled() => {
                     tokio::select! {
                         () = self.clock.sleep(WAITS.wait(earlier)) => {}
@@ -136,21 +145,15 @@ impl Sender {
         Ok(())
     }
 
-    async fn post(&self, body: &Value, stop: &CancellationToken) -> Result<(), String> {
+    async fn post(&self, body: &Value) -> Result<(), String> {
         let request = self.client.post(self.url.clone()).json(body).send();
-        let late = async {
-            tokio::select! {
-                () = self.clock.sleep(TIME_OUT) => {}
-                () = async { stop.cancelled().await; self.clock.sleep(LAST_TIME_OUT).await } => {}
-            }
-        };
         tokio::select! {
             answer = request => match answer {
                 Ok(answer) if answer.status().is_success() => Ok(()),
                 Ok(answer) => Err(format!("it answered with status {}", answer.status().as_u16())),
                 Err(error) => Err(error.without_url().to_string()),
             },
-            () = late => Err("it gave no answer".to_owned()),
+            () = self.clock.sleep(TIME_OUT) => Err("it gave no answer".to_owned()),
         }
     }
 }

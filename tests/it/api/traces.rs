@@ -157,3 +157,16 @@ fn a_collector_that_is_away_delays_no_job() {
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
     assert!(ran.stderr.contains("cannot send traces"), "{ran:?}");
 }
+
+#[test]
+fn a_collector_that_never_answers_delays_the_end_of_a_pass_by_its_time_limit_only() {
+    let stub = Stub::well();
+    // Connections are accepted by the kernel, and nobody reads from them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let telemetry = format!("[telemetry]\notlp = \"http://{}\"", silent.local_addr().unwrap());
+    let bed = Config::of(&stub).inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&telemetry).bed();
+    bed.drop_in(0, "talk.wav");
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+    assert!(ran.stderr.contains("did not take the last traces in time"), "{ran:?}");
+}
