@@ -3,19 +3,23 @@
 use super::answer::ApiProblem;
 use super::call::{ApiAnswer, Call, address, json_of, unexpected};
 use super::queries::{
-    AddBody, CancelBody, Done, EraseBody, ForgetBody, NoBody, PauseBody, PauseList, ReloadList, ResumeQuery, RetryBody,
+    AcceptBody, AddBody, CancelBody, Done, EraseBody, ForgetBody, NoBody, PauseBody, PauseList, ReloadList, RenderBody,
+    ResumeQuery, RetryBody, VerifyBody,
 };
 use crate::control::job_object::JobObject;
 use crate::control::status_object::pauses_json;
 use crate::control::transport::protocol::{
-    AddUrlRequest, ControlAnswer, ControlRequest, EraseQuery, ForgetQuery, Forgettable,
+    AcceptQuery, AddUrlRequest, ControlAnswer, ControlRequest, EraseQuery, ForgetQuery, Forgettable, JobSelector,
+    RenderQuery, VerifiedJob, VerifiedOutput, VerifyQuery,
 };
 use crate::domain::job::Job;
-use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::pause::{PauseScope, Pauses};
 use crate::domain::remote_url::RemoteUrl;
+use crate::pipeline::stages::write::rerender::{RenderedFile, RenderedJob};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub async fn paused(call: Call) -> ApiAnswer {
     pause_list(&call, ControlRequest::Paused).await
@@ -119,6 +123,55 @@ pub async fn erase(call: Call) -> ApiAnswer {
     let query = EraseQuery { job: call.job()?, dry_run: !yes, here_only };
     let ControlAnswer::Erased(erased) = call.ask(ControlRequest::Erase(query)).await? else { return unexpected() };
     done(&erased.job, Some(json!({ "dry_run": !yes, "items": erased.items, "problem": erased.problem })))
+}
+
+pub async fn verify(call: Call) -> ApiAnswer {
+    let VerifyBody { repair } = call.body().await?;
+    let query = VerifyQuery { job: Some(call.job()?), source: None, repair, after: None };
+    let ControlAnswer::Verified(piece) = call.ask(ControlRequest::Verify(query)).await? else { return unexpected() };
+    let shown = |verified: &VerifiedJob| {
+        let output = |output: &VerifiedOutput| json!({ "path": output.path.lossy(), "state": output.state });
+        let outputs = verified.outputs.iter().map(output).collect::<Vec<_>>();
+        json!({ "outputs": outputs, "problem": verified.problem, "gone": verified.is_gone })
+    };
+    let result = piece.jobs.first().map(shown);
+    now_done(&call, result).await
+}
+
+pub async fn render(call: Call) -> ApiAnswer {
+    let RenderBody { dry_run, prune, restore } = call.body().await?;
+    // The daemon's own settings are those of now.
+    let (settings, only) = (BTreeMap::new(), Vec::new());
+    let job = Some(call.job()?);
+    let query = RenderQuery { job, source: None, only, dry_run, prune, restore, settings, after: None };
+    let ControlAnswer::Rendered(piece) = call.ask(ControlRequest::Render(query)).await? else { return unexpected() };
+    let shown = |rendered: &RenderedJob| {
+        let file = |file: &RenderedFile| json!({ "path": file.path.lossy(), "change": file.change });
+        let files = rendered.files.iter().map(file).collect::<Vec<_>>();
+        json!({ "dry_run": dry_run, "files": files, "problem": rendered.problem, "gone": rendered.is_gone })
+    };
+    // A job whose files all stay as they are is not listed.
+    let result = piece.jobs.first().map_or_else(|| json!({ "dry_run": dry_run, "files": [] }), shown);
+    now_done(&call, Some(result)).await
+}
+
+pub async fn accept(call: Call) -> ApiAnswer {
+    let AcceptBody { path, job, undo } = call.body().await?;
+    let job = job.map(|id| JobSelector::Number(JobId(id)));
+    let query = AcceptQuery { path: address(&path)?, job, undo, by: call.caller.name.clone() };
+    let ControlAnswer::Accepted(accepted) = call.ask(ControlRequest::Accept(query)).await? else {
+        return unexpected();
+    };
+    let result = json!({ "instead_of_purchase": accepted.is_instead_of_purchase, "note": accepted.note });
+    done(&accepted.job, Some(result))
+}
+
+/// Answers with the job as it is now.
+async fn now_done(call: &Call, result: Option<Value>) -> ApiAnswer {
+    let ControlAnswer::Shown(shown) = call.ask(ControlRequest::Show { job: call.job()? }).await? else {
+        return unexpected();
+    };
+    done(&shown.job, result)
 }
 
 pub async fn reload(call: Call) -> ApiAnswer {

@@ -204,6 +204,41 @@ pub struct EraseBody {
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct VerifyBody {
+    /// Write missing outputs again.
+    #[serde(default)]
+    pub repair: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenderBody {
+    /// Change nothing: the answer says what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Remove unedited files that are no outputs any more.
+    #[serde(default)]
+    pub prune: bool,
+    /// Write missing outputs again.
+    #[serde(default)]
+    pub restore: bool,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptBody {
+    /// The file, by its absolute path on the machine of scribed.
+    pub path: String,
+    /// The job that the file is the text of; without it the name of the file tells it.
+    #[serde(default)]
+    pub job: Option<u64>,
+    /// Take the acceptance back.
+    #[serde(default)]
+    pub undo: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PauseBody {
     /// One source; everything if it is not given.
     #[serde(default)]

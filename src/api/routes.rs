@@ -2,11 +2,14 @@
 //! into one for the queue (`ControlRequest`), so that the API can do what the command line does, by the same code.
 
 use super::call::{ApiAnswer, Call};
-use super::commands::{acknowledge, add, bump, cancel, erase, forget, pause, paused, reload, resume, retry};
+use super::commands::{
+    accept, acknowledge, add, bump, cancel, erase, forget, pause, paused, reload, render, resume, retry, verify,
+};
 use super::openapi::{SchemaOf, of};
 use super::queries::{
-    AddBody, CancelBody, CostList, CostParams, Done, EraseBody, ExplainQuery, ExplainedPath, ForgetBody, JobDetail,
-    JobsPage, JobsQuery, NoBody, PauseBody, PauseList, ReloadList, ResumeQuery, RetryBody,
+    AcceptBody, AddBody, CancelBody, CostList, CostParams, Done, EraseBody, ExplainQuery, ExplainedPath, ForgetBody,
+    JobDetail, JobsPage, JobsQuery, NoBody, PauseBody, PauseList, ReloadList, RenderBody, ResumeQuery, RetryBody,
+    VerifyBody,
 };
 use super::reads::{cost, explain, list, show, status};
 use axum::http::Method;
@@ -130,6 +133,30 @@ pub fn endpoints() -> Vec<Endpoint> {
             Some(of::<EraseBody>()),
             of::<Done>(),
             |call| Box::pin(erase(call)),
+        ),
+        post(
+            "/jobs/{id}/verify",
+            "verify_job",
+            "Checks that the outputs of a job exist and are unchanged",
+            Some(of::<VerifyBody>()),
+            of::<Done>(),
+            |call| Box::pin(verify(call)),
+        ),
+        post(
+            "/jobs/{id}/render",
+            "render_job",
+            "Renders the outputs of a job again with the settings of now",
+            Some(of::<RenderBody>()),
+            of::<Done>(),
+            |call| Box::pin(render(call)),
+        ),
+        post(
+            "/accept",
+            "accept",
+            "Accepts a file as the text of a recording",
+            Some(of::<AcceptBody>()),
+            of::<Done>(),
+            |call| Box::pin(accept(call)),
         ),
         post(
             "/reload",

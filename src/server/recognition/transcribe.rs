@@ -123,8 +123,8 @@ pub struct RecognisedSpeech {
 ///
 /// Memory grows with the number of words, and with the speech whose speakers are told apart (230 MB for eight hours), not
 /// with the file. The segments of a file are recognised in order, several at
-/// once while places are spare. When this future is dropped, ffmpeg ends at once, and each thread ends with its current
-/// segment, which nobody waits for. While it is paused, ffmpeg keeps what it has, and no further segment is begun.
+/// once while places are spare. When this future is dropped, ffmpeg ends at once, and each thread ends its current
+/// segment as soon as its recogniser can, and nobody waits for it. While it is paused, ffmpeg keeps what it has, and no further segment is begun.
 ///
 /// # Errors
 /// See [`TranscribeError`].

@@ -68,6 +68,29 @@ fn pages_follow_each_other_without_gap_or_repetition() {
     assert_eq!(served.get("/api/v1/jobs?stage=failed", "vera").1["jobs"], json!([]));
 }
 
+/// Job 1 is written, and has the output `txt`.
+fn outputs_are_verified_rendered_and_accepted(served: &Served) {
+    let output = served.bed.path("inbox/talk.en.txt");
+    let (_, verified) = served.post("/api/v1/jobs/1/verify", "vera", &json!({}));
+    assert_eq!(verified["result"]["outputs"][0]["state"], "unchanged", "{verified}");
+    fs::remove_file(&output).unwrap();
+    let (status, refused) = served.post("/api/v1/jobs/1/verify", "vera", &json!({ "repair": true }));
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+    let (_, repaired) = served.post("/api/v1/jobs/1/verify", "edda", &json!({ "repair": true }));
+    assert_eq!(repaired["result"]["outputs"][0]["state"], "restored", "{repaired}");
+    let (_, dry) = served.post("/api/v1/jobs/1/render", "vera", &json!({ "dry_run": true }));
+    assert_eq!((&dry["job"]["id"], &dry["result"]["files"]), (&json!(1), &json!([])), "{dry}");
+    let text = fs::read_to_string(&output).unwrap();
+    fs::write(&output, "Another text.\n").unwrap();
+    let (status, wrong) = served.post("/api/v1/accept", "edda", &json!({ "path": "talk.en.txt" }));
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+    let (_, accepted) = served.post("/api/v1/accept", "edda", &json!({ "path": output }));
+    assert_eq!(accepted["result"]["instead_of_purchase"], false, "{accepted}");
+    let (_, undone) = served.post("/api/v1/accept", "edda", &json!({ "path": output, "undo": true }));
+    assert_eq!(undone["job"]["id"], 1, "{undone}");
+    fs::write(&output, text).unwrap();
+}
+
 #[test]
 fn commands_change_jobs_and_the_history_says_who_gave_them() {
     let stub = Stub::start(|request, _| match request.endpoint {
@@ -92,6 +115,7 @@ fn commands_change_jobs_and_the_history_says_who_gave_them() {
     for line in ["edda gave the command `acknowledge` over HTTP", "otto gave the command `retry` over HTTP"] {
         assert!(words.contains(&line), "{line} is not among {words:?}");
     }
+    outputs_are_verified_rendered_and_accepted(&served);
     let (_, dry) = served.post("/api/v1/jobs/1/erase", "otto", &json!({}));
     assert_eq!(dry["result"]["dry_run"], true);
     assert!(served.bed.path("inbox/talk.en.txt").exists());

@@ -1,5 +1,6 @@
 //! Whatever the service answers is as its OpenAPI document describes it.
 
+use crate::support::bed::wait_until;
 use crate::support::test_service::{Canned, KEY, Mood, TestService, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Response, header};
@@ -212,7 +213,13 @@ fn import_live(data: &TempDir) {
         "created_at": "2026-11-01T10:00:00.000Z", "completed_at": "2026-11-01T10:00:09.000Z",
         "custom_metadata": null, "error_code": null, "file": null, "request_params": { "encoding": "wav/pcm" },
         "result": { "metadata": { "audio_duration": 1.5 }, "messages": [] } });
-    let records = LiveRecords::open(data.path(), None).unwrap();
+    // A child of another test that is just starting has inherited the lock of the service for a moment.
+    let mut opened = None;
+    wait_until("the records can be opened", || {
+        opened = LiveRecords::open(data.path(), None).ok();
+        opened.is_some()
+    });
+    let records = opened.unwrap();
     let room = DiskQuota::measure(data.path(), u64::MAX).unwrap();
     records.import(record.to_string().as_bytes(), ApiKey::new(KEY).owner(), room).unwrap();
 }

@@ -132,14 +132,15 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
     let count = || tries.load(Ordering::SeqCst);
     grows_to("some are tried, one after the other", MAX_DEFERRED, count).await;
     // Each step waits for something that happens after what must not.
-    accepted(&store, OTHER).await;
+    let other = accepted(&store, OTHER).await;
     grows_to("another key has its turn", MAX_DEFERRED + 1, count).await;
-    let statuses =
-        || ids.iter().filter(|id| store.status_and_upload(**id, &OWNER).unwrap().0.as_str() == "queued").count();
-    eventually("all wait", async || (statuses() == 12).then_some(())).await;
+    let waits = |id, owner| store.status_and_upload(id, owner).unwrap().0.as_str() == "queued";
+    // That of the other key, too: the pause of one that is just being tried begins later.
+    let all_wait = || waits(other, &OTHER) && ids.iter().all(|id| waits(*id, &OWNER));
+    eventually("all wait", async || all_wait().then_some(())).await;
     clock.pass(AGAIN);
     grows_to("they are tried again, and those first that were not tried", 2 * MAX_DEFERRED + 2, count).await;
-    eventually("all wait again", async || (statuses() == 12).then_some(())).await;
+    eventually("all wait again", async || all_wait().then_some(())).await;
     // What rests can be cancelled, and makes room for one of those that were tried once only.
     assert_eq!(store.cancel(ids[11], &OWNER).unwrap(), DeleteResult::Removed);
     grows_to("one more is tried", 2 * MAX_DEFERRED + 3, count).await;
