@@ -41,7 +41,8 @@ impl Answers {
         let mut add = |lines: std::fmt::Arguments<'_>| text.write_fmt(lines).unwrap_or_default();
         match &self.service {
             ChosenService::Embedded => {
-                add(format_args!("\n# Without [service] the embedded service transcribes: no account, no network.\n"))
+                let words = "Without [service] the embedded service transcribes: no account, no network.";
+                add(format_args!("\n# {words}\n"));
             }
             ChosenService::Hosted { url, key } => {
                 add(format_args!("\n[service]\nurl = {}\nkey = {}\n", quoted(url), quoted(key)));

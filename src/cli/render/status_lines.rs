@@ -1,7 +1,9 @@
 //! The lines of the status, in the same words wherever it is shown.
 
 use crate::cli::commands::once::length;
-use crate::control::transport::protocol::{BudgetUse, ManifestStatus, QueueStatus, ServiceStatus, WindowStatus};
+use crate::control::transport::protocol::{
+    BudgetUse, ManifestStatus, QueueStatus, RemovedSource, ServiceStatus, WindowStatus,
+};
 use crate::domain::count::{agree, count};
 use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
 use crate::domain::stage::StageKind;
@@ -67,7 +69,7 @@ fn incomplete_lines(status: &QueueStatus) -> Vec<String> {
 pub fn source_lines(status: &QueueStatus) -> Vec<String> {
     let frozen = status.frozen.iter();
     let frozen = frozen.map(|frozen| format!("source {} is not available: {}", frozen.source, frozen.reason));
-    let removed = status.removed.iter().map(|removed| removed.describe());
+    let removed = status.removed.iter().map(RemovedSource::describe);
     let scans = status.scans.iter();
     let scans = scans.map(|scan| format!("source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule));
     let (manifests, windows) = (status.manifests.iter().map(manifest_line), status.windows.iter().map(window_line));

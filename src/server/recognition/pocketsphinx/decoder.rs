@@ -137,9 +137,16 @@ impl SphinxDecoder {
         // row has the width that it named.
         unsafe {
             let none = ptr::null_mut();
-            let begun = (api.front_end_process)(front_end, &mut next, &mut left, rows.as_mut_ptr(), &mut full, none);
+            let begun = (api.front_end_process)(
+                front_end,
+                &raw mut next,
+                &raw mut left,
+                rows.as_mut_ptr(),
+                &raw mut full,
+                none,
+            );
             let written = usize::try_from(full).ok().filter(|written| begun >= 0 && *written < room)?;
-            ((api.front_end_end)(front_end, rows[written], &mut tail) >= 0).then_some(())?;
+            ((api.front_end_end)(front_end, rows[written], &raw mut tail) >= 0).then_some(())?;
             cepstra.truncate(written + usize::from(tail > 0));
         }
         Some(cepstra)
