@@ -9,12 +9,12 @@
 //! testing.rs           what tests use of the rooms
 //! cli/                 floor 7   the commands, and what people read
 //! daemon/              floor 6   the composition root: the only room that knows all others
-//! api/                 floor 6   the HTTP API, the metrics, and who may use them; beside daemon/
+//! web/                 floor 6   the HTTP API, the metrics, the pages, and who may use them; beside daemon/
 //! notifications/       floor 6   who is notified of what, and when; beside daemon/
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
 //! pipeline/engine/     floor 4   claims jobs, runs their stages, commits what comes of them
 //! server/              floor 4   the embedded transcription service
-//! web/                 floor 4   the receiver of callbacks
+//! callbacks/           floor 4   the receiver of callbacks
 //! traces/              floor 4   traces of jobs, sent to a collector of OpenTelemetry
 //! harvest/             floor 4   what a service's lists hold, written into a folder
 //! pipeline/            floor 3   stages, requests, recovery, budget
@@ -27,6 +27,7 @@
 //! captions/            floor 1   what of a transcript is shown when, and the subtitle formats
 //! review/              floor 1   what of a result to distrust: the checks of a transcript against its recording
 //! voice/               floor 1   how alike two voices are
+//! html/                floor 1   parts of pages that the service and the queue share
 //! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
@@ -36,7 +37,7 @@
 //! ```text
 //! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ (extract) upload ▷ submit ▷ wait ▷ write ─▶ disk
 //!                                                                  ╰ recovery ╯ ↑
-//!                                                                 web ──hint──╯
+//!                                                           callbacks ──hint──╯
 //! ```
 //!
 //! `tests/it/repository/floors.rs` also enforces:
@@ -50,9 +51,9 @@
 //! 6. The name of a public type is defined once.
 //! 7. No module is public, so that the compiler reports what nothing uses; `testing.rs` lists what tests use.
 
-mod api;
 mod backpressure;
 mod blocking;
+mod callbacks;
 mod captions;
 mod cli;
 mod client;
@@ -64,6 +65,7 @@ mod daemon;
 mod domain;
 mod durable_file;
 mod harvest;
+mod html;
 mod manifests;
 mod media;
 mod notifications;

@@ -437,9 +437,9 @@ pub mod store {
         pub use crate::store::sled::{open, open_at};
     }
 }
-pub mod web {
+pub mod callbacks {
     pub mod receiver {
-        pub use crate::web::receiver::{CallbackListener, listen, start};
+        pub use crate::callbacks::receiver::{CallbackListener, listen, start};
     }
 }
 pub mod voice {

@@ -2,6 +2,7 @@
 //! source uses it, and builds the engines. Start reading at [`Daemon::open`].
 
 use crate::blocking::{blocking, spawn};
+use crate::callbacks::receiver::{self, CallbackListener};
 use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
@@ -54,7 +55,6 @@ use crate::store::params::ParamFiles;
 use crate::store::snapshot;
 use crate::store::snapshot::SnapshotFolder;
 use crate::tls::pair::PairError;
-use crate::web::receiver::{self, CallbackListener};
 use ownership::FolderOwnership;
 use reqwest::Url;
 use service_clients::{EmbeddedService, ServiceClients, build_clients};

@@ -1,3 +1,6 @@
-//! What others may ask of the daemon over HTTP: the receiver of callbacks.
+//! What the queue offers over HTTP: the API for programs and the pages for people, on one address. Start reading at
+//! `server.rs`, which takes the connections; `access/` decides who may do what.
 
-pub(crate) mod receiver;
+pub(crate) mod access;
+mod api;
+pub(crate) mod server;

@@ -1,6 +1,5 @@
 //! `scribed run`: the daemon.
 
-use crate::api::server::ApiListener;
 use crate::blocking::joined;
 use crate::cli::args::RunArgs;
 use crate::cli::runtime::entry::Context;
@@ -22,6 +21,7 @@ use crate::permission_errors::describe_state_error;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use crate::traces::exporter::TraceExporter;
+use crate::web::server::ApiListener;
 use serde_json::json;
 use std::io;
 use std::sync::Arc;

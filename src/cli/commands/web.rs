@@ -1,6 +1,5 @@
 //! `scribed web`: the HTTP API without a daemon, and what its users need.
 
-use crate::api::access::credentials::{LONGEST_PASSWORD, SHORTEST_PASSWORD, new_token, password_hash};
 use crate::cli::args::{WebArgs, WebCommand};
 use crate::cli::commands::run::open_api;
 use crate::cli::runtime::entry::Context;
@@ -11,6 +10,7 @@ use crate::clock::SystemClock;
 use crate::control::commands::reload::LatestHandler;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
+use crate::web::access::credentials::{LONGEST_PASSWORD, SHORTEST_PASSWORD, new_token, password_hash};
 use serde_json::json;
 use std::io::{self, BufRead};
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
 use crate::blocking::blocking;
+use crate::callbacks::receiver::ReceiverCounts;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::config::model::NotifyConfig;
@@ -28,7 +29,6 @@ use crate::pipeline::windows;
 use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
-use crate::web::receiver::ReceiverCounts;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};

@@ -1,6 +1,5 @@
 //! The status page for people at `GET /`. Start reading at `page.rs`.
 
-pub(crate) mod figures;
 pub(crate) mod page;
 pub(crate) mod statistics;
 mod view;

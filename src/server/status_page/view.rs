@@ -2,10 +2,10 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::zone::Zone;
+use crate::html::figures::{bytes, length, plain_source, span, without_bidi_marks};
 use crate::server::http::routes::ServiceState;
 use crate::server::recognition::lazy::Readiness;
 use crate::server::recognition::registry::{BUILT_IN, NamedRecogniser, Recognisers};
-use crate::server::status_page::figures::{bytes, length, plain_source, span, without_bidi_marks};
 use crate::server::status_page::statistics;
 use crate::server::status_page::statistics::{RecentRecord, TranscriptionCounts};
 use crate::wire::record::Status;

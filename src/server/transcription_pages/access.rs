@@ -3,11 +3,11 @@
 
 use crate::clock::Uptime;
 use crate::domain::names::Hash;
-use crate::server::http::auth::KeyCheck;
+use crate::html::session_cookie::{CookieScope, cookie_name, cookie_values};
+use crate::html::sessions::Sessions;
+use crate::server::http::auth::{Credential, KeyCheck};
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Base;
-use crate::server::transcription_pages::sign_in::session_cookie::{CookieScope, cookie_name, cookie_values};
-use crate::server::transcription_pages::sign_in::sessions::Sessions;
 use axum::http::HeaderMap;
 use tokio::sync::Semaphore;
 
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 2;
 /// What the pages share.
 #[derive(Debug)]
 pub struct PageAccess {
-    sessions: Sessions,
+    sessions: Sessions<Credential>,
     cookie: String,
     /// Held while the page of a transcription is made.
     pub rendering: Semaphore,
@@ -47,8 +47,8 @@ impl PageAccess {
     pub fn authenticate(&self, key_check: &KeyCheck, headers: &HeaderMap, now: Uptime) -> Result<Hash, ServiceError> {
         let has_key = key_check.headers().iter().any(|name| headers.contains_key(name));
         let ids = || cookie_values(headers, &self.cookie);
-        match ids().find_map(|id| self.sessions.owner(id, key_check, now)).filter(|_| !has_key) {
-            Some(owner) => Ok(owner),
+        match ids().find_map(|id| self.sessions.who(id, |who| key_check.accepts(who), now)).filter(|_| !has_key) {
+            Some(credential) => Ok(credential.owner),
             None => key_check.authenticate(headers),
         }
     }
@@ -59,7 +59,8 @@ impl PageAccess {
     /// The system has no random numbers.
     pub fn sign_in(&self, key: &[u8], key_check: &KeyCheck, now: Uptime) -> Result<Option<String>, getrandom::Error> {
         let credential = key_check.credential(key);
-        credential.map(|credential| self.sessions.begin(credential, now)).transpose()
+        let begin = |who: Credential| self.sessions.begin(who, |other| other.owner == who.owner, now);
+        credential.map(begin).transpose()
     }
 
     /// Ends the sessions that a request carries.

@@ -2,10 +2,10 @@
 
 use crate::domain::enrichments::{Chapter, NamedEntity, SentenceSentiment, TimedSentence};
 use crate::domain::transcript::Transcript;
-use crate::server::transcription_pages::facts::moment;
+use crate::html::figures::moment;
+use crate::html::speech_lines::line_at;
+use crate::html::word_times::plain;
 use crate::server::transcription_pages::page_result::PageResult;
-use crate::server::transcription_pages::speech_lines::line_at;
-use crate::server::transcription_pages::word_times::plain;
 use serde::Serialize;
 use serde_json::Value;
 

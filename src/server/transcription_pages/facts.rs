@@ -1,7 +1,7 @@
 //! What a page says about a transcription besides its text: names, times, lengths.
 
 use crate::domain::zone::Zone;
-use crate::server::status_page::figures::{length, plain_source, without_bidi_marks};
+use crate::html::figures::{length, plain_source, without_bidi_marks};
 use crate::server::storage::record_meta::RecordMeta;
 use crate::wire::languages::english_name;
 use crate::wire::result::ResultMetadata;
@@ -68,18 +68,12 @@ pub fn metadata(head: &RecordMeta) -> Option<String> {
     if is_empty { None } else { serde_json::to_string_pretty(&value).ok() }
 }
 
-/// Formats a time in a recording: `2:03`, `1:02:03`.
-pub fn moment(seconds: f64) -> String {
-    length(seconds.floor())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_and_languages_as_people_read_them() {
-        assert_eq!([0.0, 0.99, 61.5, 3723.9, f64::NAN].map(moment), ["0:00", "0:00", "1:01", "1:02:03", "0:00"]);
+    fn languages_as_people_read_them() {
         assert_eq!(["fr", "tlh", ""].map(language_name), ["French", "tlh", ""]);
     }
 }

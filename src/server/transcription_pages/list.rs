@@ -1,11 +1,12 @@
 //! The list of a key's transcriptions, newest first.
 
 use crate::domain::names::{Hash, Timestamp};
+use crate::html::PAGES_STYLE;
+use crate::html::figures::{length, span};
 use crate::server::html_page::{Forms, PageTemplate};
 use crate::server::http::error::ServiceError;
 use crate::server::http::records::query_pairs;
 use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, blocking};
-use crate::server::status_page::figures::{length, span};
 use crate::server::storage::record_meta::RecordMeta;
 use crate::server::transcription_pages::facts::title;
 use crate::wire::page::ListQuery;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 const PAGE: PageTemplate = PageTemplate {
     name: "list of transcriptions",
     template: include_str!("list.html"),
-    style: include_str!("pages.css"),
+    style: PAGES_STYLE,
     script: "",
     forms: Forms::Own,
 };

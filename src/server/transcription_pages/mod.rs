@@ -10,7 +10,5 @@ mod not_done;
 mod page_result;
 mod recording;
 mod sign_in;
-mod speech_lines;
 mod subtitle_file;
 mod transcription_view;
-mod word_times;

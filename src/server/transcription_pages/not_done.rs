@@ -2,9 +2,11 @@
 
 use crate::domain::missing_enrichment::{Enrichment, PartOutcome, RequestedPart};
 use crate::domain::transcript::Transcript;
+use crate::html::figures::moment;
+use crate::html::speech_lines::DoubtfulPassage;
 use crate::server::transcription_pages::enrichment_view::PlayLink;
-use crate::server::transcription_pages::facts::{language_name, moment};
-use crate::server::transcription_pages::page_result::{DoubtfulPassage, PageResult};
+use crate::server::transcription_pages::facts::language_name;
+use crate::server::transcription_pages::page_result::PageResult;
 use serde::Serialize;
 
 /// A requested enrichment and its outcome.

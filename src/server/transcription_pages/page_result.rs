@@ -1,6 +1,7 @@
 //! What a page needs of a stored result. Every shape is read; what cannot be read is absent.
 
 use crate::domain::missing_enrichment::{Enrichment, RequestedPart};
+use crate::html::speech_lines::DoubtfulPassage;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment_reader::{ReadEnrichments, TranslatedSpeech};
 use crate::wire::params::Params;
@@ -25,19 +26,6 @@ pub struct PageResult {
     pub has_estimated_times: bool,
     /// The texts of the display mode, one for each utterance.
     pub display: Vec<String>,
-}
-
-/// A passage of speech that was probably not recognised as it was said.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DoubtfulPassage {
-    /// Seconds.
-    pub start: f64,
-    /// Seconds.
-    pub end: f64,
-    /// From 0; `None` for all channels.
-    pub channel: Option<u32>,
-    /// Why; empty if the service does not say.
-    pub detail: String,
 }
 
 /// Parts of a result that no other reader keeps.

@@ -3,11 +3,13 @@
 use crate::domain::format::Format;
 use crate::domain::names::Hash;
 use crate::domain::transcript::Transcript;
+use crate::html::figures::length;
+use crate::html::speech_lines::{Block, blocks, is_language, speaker_labels};
+use crate::html::{PAGES_STYLE, PLAYER_SCRIPT};
 use crate::server::html_page::{Forms, PageTemplate};
 use crate::server::http::error::ServiceError;
 use crate::server::http::records::query_pairs;
 use crate::server::http::routes::{PathId, RequestOwner, ServiceState, SharedState, blocking};
-use crate::server::status_page::figures::length;
 use crate::server::storage::files;
 use crate::server::storage::record_meta::RecordMeta;
 use crate::server::storage::transcriptions::TranscriptionState;
@@ -16,7 +18,6 @@ use crate::server::transcription_pages::facts::{Fact, facts, language_name, meta
 use crate::server::transcription_pages::not_done::RequestedView;
 use crate::server::transcription_pages::page_result::PageResult;
 use crate::server::transcription_pages::recording::media_element::{MediaElement, is_redacted, media_element};
-use crate::server::transcription_pages::speech_lines::{Block, blocks, is_language, speaker_labels};
 use crate::wire::params::Params;
 use crate::wire::record::Status;
 use axum::extract::State;
@@ -30,8 +31,8 @@ use uuid::Uuid;
 const PAGE: PageTemplate = PageTemplate {
     name: "transcription",
     template: include_str!("transcription.html"),
-    style: include_str!("pages.css"),
-    script: include_str!("player.js"),
+    style: PAGES_STYLE,
+    script: PLAYER_SCRIPT,
     forms: Forms::Own,
 };
 

@@ -1,9 +1,9 @@
 //! Whether a page offers the recording, and how; if not, why not.
 
 use crate::domain::names::Hash;
+use crate::html::media_type::{HEAD, MediaType, media_type};
 use crate::server::redaction::RedactionPlan;
 use crate::server::storage::transcriptions::TranscriptionStore;
-use crate::server::transcription_pages::recording::media_type::{HEAD, MediaType, media_type};
 use crate::wire::params::Params;
 use serde::Serialize;
 use std::fs::File;

@@ -1,5 +1,6 @@
 //! The form that a key is entered into, since a browser cannot send a key's header for a page.
 
+use crate::html::PAGES_STYLE;
 use crate::server::html_page::{Forms, PageTemplate};
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Base;
@@ -16,7 +17,7 @@ use serde::Serialize;
 const PAGE: PageTemplate = PageTemplate {
     name: "sign-in",
     template: include_str!("form.html"),
-    style: include_str!("../pages.css"),
+    style: PAGES_STYLE,
     script: "",
     forms: Forms::Own,
 };

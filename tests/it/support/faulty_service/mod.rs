@@ -5,6 +5,7 @@ pub mod faults;
 pub mod service;
 
 use faults::Faults;
+use scribed::testing::callbacks::receiver::{self, CallbackListener};
 use scribed::testing::client::contract::{Client, Identity};
 use scribed::testing::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::testing::clock::{Clock, Steady, SystemClock, Uptime};
@@ -24,7 +25,6 @@ use scribed::testing::source::scan::folder_scan::FolderScan;
 use scribed::testing::store::contract::{JobCounts, Store};
 use scribed::testing::store::params::ParamFiles;
 use scribed::testing::store::sled;
-use scribed::testing::web::receiver::{self, CallbackListener};
 use scribed::testing::wire::params::CallbackMethod;
 use service::{FaultyService, RequestCounts};
 use std::collections::BTreeMap;

@@ -3,9 +3,8 @@
 
 use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance};
-use crate::server::transcription_pages::facts::moment;
-use crate::server::transcription_pages::page_result::DoubtfulPassage;
-use crate::server::transcription_pages::word_times::{plain, word_times};
+use crate::html::figures::moment;
+use crate::html::word_times::{plain, word_times};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +13,19 @@ const PER_BLOCK: usize = 20;
 
 /// How many colours there are for speakers; after that they repeat. The names tell speakers apart.
 const COLOURS: u32 = 8;
+
+/// A passage of speech that was probably not recognised as it was said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoubtfulPassage {
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub end: f64,
+    /// From 0; `None` for all channels.
+    pub channel: Option<u32>,
+    /// Why; empty if the service does not say.
+    pub detail: String,
+}
 
 /// Consecutive lines of one speaker.
 #[derive(Debug, Serialize)]

@@ -47,9 +47,19 @@ pub fn plain_source(address: &str) -> String {
     parsed.map(|url| format!("{}{}", url.host_str().unwrap_or_default(), url.path())).unwrap_or_default()
 }
 
+/// Formats a time in a recording: `2:03`, `1:02:03`.
+pub fn moment(seconds: f64) -> String {
+    length(seconds.floor())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_in_a_recording_as_people_read_them() {
+        assert_eq!([0.0, 0.99, 61.5, 3723.9, f64::NAN].map(moment), ["0:00", "0:00", "1:01", "1:02:03", "0:00"]);
+    }
 
     #[test]
     fn figures_as_people_read_them() {

@@ -1,7 +1,7 @@
 //! The cookie with a session's id (RFC 6265). Scripts cannot read it, other sites' pages do not send it, and it goes to
 //! the pages for people alone, never to the endpoints for programs.
 
-use crate::server::transcription_pages::sign_in::sessions::LONGEST;
+use crate::html::sessions::LONGEST;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// How a browser reaches the pages.

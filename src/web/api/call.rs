@@ -1,11 +1,11 @@
 //! A request that is allowed: its parameters, and how the queue is asked for it.
 
-use super::access::{AccessRefusal, Caller, required_role};
 use super::answer::ApiProblem;
-use super::server::Api;
 use crate::control::media_address::{MediaAddress, is_object_address, is_url};
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
 use crate::domain::names::JobId;
+use crate::web::access::{AccessRefusal, Caller, required_role};
+use crate::web::server::Api;
 use axum::Json;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Query, Request};

@@ -1,10 +1,10 @@
 //! Takes the connections of the HTTP API, and finds out who sends each request before anything else of it is read.
 
 use super::access::{Caller, Gate};
-use super::answer::ApiProblem;
-use super::call::Call;
-use super::routes::{BASE, Endpoint, endpoints};
-use super::{control, events, metrics, openapi};
+use super::api::answer::ApiProblem;
+use super::api::call::Call;
+use super::api::routes::{BASE, Endpoint, endpoints};
+use super::api::{control, events, metrics, openapi};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;

@@ -1,8 +1,8 @@
 //! Answers and refusals. A refusal has the form of RFC 9457 (`application/problem+json`).
 
-use crate::api::access::AccessRefusal;
 use crate::control::transport::protocol::CommandRefusal;
 use crate::domain::time_span::time_span;
+use crate::web::access::AccessRefusal;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;

@@ -6,14 +6,14 @@ mod metric_family;
 mod process;
 mod services;
 
-use super::server::Api;
-use crate::api::answer::ApiProblem;
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::output::writable::disk_space;
 use crate::pipeline::engine::Engine;
 use crate::store::contract::StoreError;
+use crate::web::api::answer::ApiProblem;
+use crate::web::server::Api;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use families::{MetricSources, families};

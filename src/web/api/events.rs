@@ -1,8 +1,8 @@
 //! The stream of steps: server-sent events, from the moment of the request on.
 
 use super::queries::HistoryLine;
-use super::server::Api;
 use crate::store::contract::HistoryEntry;
+use crate::web::server::Api;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};

@@ -1,0 +1,3 @@
+//! The receiver of the services' callbacks.
+
+pub(crate) mod receiver;
