@@ -5,6 +5,7 @@
 //! `transport/` carries requests. Start reading at `transport/handler.rs`.
 
 pub(crate) mod backup;
+pub(crate) mod browse;
 pub(crate) mod commands;
 pub(crate) mod comparison;
 pub(crate) mod explain;
@@ -22,5 +23,6 @@ mod scan_times;
 mod shared_configuration;
 pub(crate) mod state_file;
 pub(crate) mod state_size;
+pub(crate) mod status_lines;
 pub(crate) mod status_object;
 pub(crate) mod transport;

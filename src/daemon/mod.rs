@@ -406,6 +406,7 @@ impl Daemon {
             voices: voices(&setup.config),
             writing: self.ground.tools(),
             notify: Arc::clone(&setup.config.notify),
+            browser: Arc::default(),
             running: Some(handler::RunningDaemon {
                 engines: self.engines.clone(),
                 lists: setup.lists.clone(),
@@ -547,6 +548,7 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         configuration: configuration(config),
         writing,
         notify: Arc::clone(&config.notify),
+        browser: Arc::default(),
         clients: Vec::new(),
         running: None,
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Milliseconds since 1970-01-01 UTC by the machine's wall clock. It is stored and shown, and never used to measure a
 /// duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 

@@ -1,5 +1,4 @@
-//! The cookie with a session's id (RFC 6265). Scripts cannot read it, other sites' pages do not send it, and it goes to
-//! the pages for people alone, never to the endpoints for programs.
+//! The cookie with a session's id (RFC 6265). Scripts cannot read it, and it goes to the paths of the scope alone.
 
 use crate::html::sessions::LONGEST;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -13,6 +12,8 @@ pub struct CookieScope {
     pub path: String,
     /// Whether browsers reach the service by https.
     pub is_secure: bool,
+    /// Whether browsers send it when a person follows a link on a page of others; never with what changes something.
+    pub with_links: bool,
 }
 
 impl CookieScope {
@@ -27,9 +28,10 @@ impl CookieScope {
     }
 
     fn header(&self, id: &str, seconds: u64) -> Option<HeaderValue> {
-        let Self { name, path, is_secure } = self;
+        let Self { name, path, is_secure, with_links } = self;
+        let same_site = if *with_links { "Lax" } else { "Strict" };
         let secure = if *is_secure { "; Secure" } else { "" };
-        let cookie = format!("{name}={id}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+        let cookie = format!("{name}={id}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite={same_site}{secure}");
         HeaderValue::try_from(cookie).ok()
     }
 }
@@ -63,7 +65,12 @@ mod tests {
 
     #[test]
     fn it_goes_to_the_pages_alone() {
-        let scope = CookieScope { name: cookie_name(8), path: "/stt/transcriptions".to_owned(), is_secure: true };
+        let scope = CookieScope {
+            name: cookie_name(8),
+            path: "/stt/transcriptions".to_owned(),
+            is_secure: true,
+            with_links: false,
+        };
         assert_eq!(
             scope.set("abc").unwrap(),
             "scribed_session_8=abc; Path=/stt/transcriptions; Max-Age=43200; HttpOnly; SameSite=Strict; Secure"

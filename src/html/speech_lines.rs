@@ -37,23 +37,37 @@ pub struct Block {
     lines: Vec<SpeechLine>,
 }
 
+impl Block {
+    pub fn speaker(&self) -> Option<&str> {
+        self.speaker.as_deref()
+    }
+
+    pub fn colour(&self) -> Option<u32> {
+        self.colour
+    }
+
+    pub fn lines(&self) -> &[SpeechLine] {
+        &self.lines
+    }
+}
+
 #[derive(Debug, Serialize)]
-struct SpeechLine {
+pub struct SpeechLine {
     /// The number of the line, from 0: links lead to it.
-    number: usize,
+    pub number: usize,
     /// Seconds.
-    start: f64,
+    pub start: f64,
     /// Seconds.
-    end: f64,
+    pub end: f64,
     /// The start for people.
-    at: String,
-    text: String,
+    pub at: String,
+    pub text: String,
     /// A language code, if it is not that of the transcript.
-    language: Option<String>,
+    pub language: Option<String>,
     /// Whether it was probably not recognised as it was said.
-    is_doubtful: bool,
+    pub is_doubtful: bool,
     /// See [`word_times`].
-    words: String,
+    pub words: String,
 }
 
 /// What speakers are called who are not only numbered, by number.

@@ -3,4 +3,5 @@
 
 pub(crate) mod access;
 mod api;
+mod pages;
 pub(crate) mod server;

@@ -1,15 +1,19 @@
 //! Takes the connections of the HTTP API, and finds out who sends each request before anything else of it is read.
 
-use super::access::{Caller, Gate};
+use super::access::{AccessRefusal, Caller, Gate, required_role};
 use super::api::answer::ApiProblem;
 use super::api::call::Call;
 use super::api::routes::{BASE, Endpoint, endpoints};
 use super::api::{control, events, metrics, openapi};
+use super::pages;
+use super::pages::{BulkRun, Notes};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;
+use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
 use crate::control::transport::server::API_PATH;
 use crate::domain::names::Timestamp;
+use crate::domain::zone::Zone;
 use crate::server::http::connections::{ConnectionSlot, Full, Most};
 use crate::server::http::listener;
 use crate::server::http::listener::ListenerLimits;
@@ -42,14 +46,45 @@ pub struct Api {
     pub latest: LatestHandler,
     /// Cancelled when the process stops.
     pub closing: CancellationToken,
-    clock: Arc<dyn Clock>,
-    gate: Gate,
+    /// The time zone of what people see.
+    pub zone: Zone,
+    pub clock: Arc<dyn Clock>,
+    pub gate: Gate,
+    /// What came of commands that people gave on a page.
+    pub notes: Notes,
+    /// The command for many jobs that is being carried out.
+    pub bulk: BulkRun,
     document: Value,
 }
 
 impl Api {
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Has the queue carry out a request of a person, if the person may give it.
+    ///
+    /// # Errors
+    /// The role is too low, or the queue refuses.
+    pub async fn ask(&self, caller: &Caller, request: ControlRequest) -> Result<ControlAnswer, ApiProblem> {
+        let answered = self.try_ask(caller, request).await?;
+        answered.map_err(|refusal| ApiProblem::of_refusal(refusal, StatusCode::UNPROCESSABLE_ENTITY))
+    }
+
+    /// As [`Api::ask`]; the inner error is what the queue refused.
+    ///
+    /// # Errors
+    /// The role is too low.
+    pub async fn try_ask(
+        &self,
+        caller: &Caller,
+        request: ControlRequest,
+    ) -> Result<Result<ControlAnswer, CommandRefusal>, ApiProblem> {
+        let (needs, has, name) = (required_role(&request), caller.role, &caller.name);
+        if has < needs {
+            return Err(AccessRefusal::RoleTooLow { name: name.clone(), has, needs }.into());
+        }
+        Ok(self.latest.get().carry_out_for(request, name).await)
     }
 }
 
@@ -65,6 +100,10 @@ pub enum ApiListenError {
     Tls(#[from] PairError),
 }
 
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
 /// The bound socket of the API, before requests are answered.
 pub struct ApiListener {
     /// The address, with the port that the system chose if the configured one is 0.
@@ -72,20 +111,21 @@ pub struct ApiListener {
     listener: TcpListener,
     tls: Option<Arc<ListenerTls>>,
     config: WebConfig,
+    zone: Zone,
 }
 
 impl ApiListener {
-    /// Binds the socket and reads the certificate.
+    /// Binds the socket and reads the certificate. Pages show times in `zone`.
     ///
     /// # Errors
     /// See [`ApiListenError`].
-    pub async fn open(config: &WebConfig, clock: &dyn Clock) -> Result<Self, ApiListenError> {
+    pub async fn open(config: &WebConfig, zone: Zone, clock: &dyn Clock) -> Result<Self, ApiListenError> {
         let open = |files| ListenerTls::open(files, PlainPeers::Refused, clock.now()).map(Arc::new);
         let tls = config.tls.as_ref().map(open).transpose()?;
         let failed = |error| ApiListenError::Listen { address: config.listen, error };
         let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { address, listener, tls, config: config.clone() })
+        Ok(Self { address, listener, tls, config: config.clone(), zone })
     }
 
     /// Returns the address as a browser takes it.
@@ -96,11 +136,14 @@ impl ApiListener {
 
     /// Answers requests until `stop` is cancelled.
     pub async fn serve(self, latest: LatestHandler, clock: Arc<dyn Clock>, stop: &CancellationToken) {
-        let Self { address, listener, tls, config } = self;
+        let Self { address, listener, tls, config, zone } = self;
         let endpoints = endpoints();
         let api = Arc::new(Api {
             latest,
             closing: stop.clone(),
+            zone,
+            notes: Notes::default(),
+            bulk: BulkRun::default(),
             gate: Gate::new(config, address.port(), Arc::clone(&clock)),
             document: openapi::document(&endpoints),
             clock: Arc::clone(&clock),
@@ -136,6 +179,7 @@ fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
     }
     let unknown = || async { ApiProblem::new(StatusCode::NOT_FOUND, "there is nothing at this path") };
     let wrong_method = || async { ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "the path has other methods") };
+    let router = router.merge(pages::routes::router());
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(Arc::clone(api))
 }
 
@@ -146,21 +190,39 @@ async fn answer(api: Arc<Api>, router: Router, mut request: Request, peer: Socke
         return ApiProblem { retry_after: Some(60), ..problem }.into_response();
     }
     let place = request.extensions().get::<ConnectionSlot>().cloned();
-    let caller = match api.gate.caller(request.method(), request.headers(), peer).await {
-        Ok(caller) => caller,
-        Err(refusal) => {
-            tracing::debug!(%peer, ?refusal, "a request to the HTTP API is refused");
-            return with_security_headers(ApiProblem::from(refusal).into_response());
-        }
-    };
+    if let Err(refused) = admit(&api, &mut request, peer).await {
+        return with_security_headers(refused);
+    }
     // From here on the connection keeps its place until the answer is made.
     let _working = place.as_ref().and_then(ConnectionSlot::start_request);
-    request.extensions_mut().insert(caller);
     let answered = router.oneshot(request).await;
     with_security_headers(answered.unwrap_or_else(|impossible| match impossible {}))
 }
 
-/// Nothing of an answer is a page, and nothing of it is kept by browsers and proxies.
+/// Finds out who sends a request. What is refused is answered as its sender reads it: people get a page.
+async fn admit(api: &Api, request: &mut Request, peer: SocketAddr) -> Result<(), Response> {
+    let path = request.uri().path();
+    let is_page = pages::routes::is_page(path);
+    if pages::routes::is_public(path) {
+        let checked = api.gate.check_site(request.method(), request.headers());
+        checked.map_err(|refusal| pages::routes::refusal(refusal, request.uri()))?;
+        request.extensions_mut().insert(Peer(peer));
+        return Ok(());
+    }
+    match api.gate.caller(request.method(), request.headers(), peer).await {
+        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Err(refusal) => {
+            tracing::debug!(%peer, ?refusal, "a request is refused");
+            return Err(match is_page {
+                true => pages::routes::refusal(refusal, request.uri()),
+                false => ApiProblem::from(refusal).into_response(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Unless it says otherwise, nothing of an answer is a page, and nothing of it is kept by browsers and proxies.
 fn with_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
@@ -168,7 +230,7 @@ fn with_security_headers(mut response: Response) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     ] {
-        headers.insert(name, axum::http::HeaderValue::from_static(value));
+        headers.entry(name).or_insert(axum::http::HeaderValue::from_static(value));
     }
     response
 }

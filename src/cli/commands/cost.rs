@@ -2,12 +2,12 @@
 
 use crate::cli::args::CostArgs;
 use crate::cli::date_argument::parse_date;
-use crate::cli::render::status_lines::budget_line;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::protocol_mismatch;
 use crate::config::model::Config;
+use crate::control::status_lines::budget_line;
 use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
 use crate::domain::names::ServiceName;
 use crate::pipeline::budget::hours;

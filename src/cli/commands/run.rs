@@ -121,8 +121,9 @@ async fn work(
 /// The address or the certificate cannot be used.
 pub async fn open_api(config: &Config) -> Result<Option<ApiListener>, CommandError> {
     let Some(web) = &config.web else { return Ok(None) };
-    let listener =
-        ApiListener::open(web, &SystemClock).await.map_err(|error| CommandError::Service(error.to_string()))?;
+    let listener = ApiListener::open(web, config.display_zone, &SystemClock)
+        .await
+        .map_err(|error| CommandError::Service(error.to_string()))?;
     tracing::info!(url = %listener.url(), "the HTTP API listens");
     Ok(Some(listener))
 }

@@ -5,13 +5,13 @@ use crate::cli::commands::once::length;
 use crate::cli::commands::pause::print_pauses;
 use crate::cli::commands::render::renderable;
 use crate::cli::commands::status_check;
-use crate::cli::render::status_lines::{attention_lines, budget_line, service_lines, source_lines};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
+use crate::control::status_lines::{attention_lines, budget_line, service_lines, source_lines};
 use crate::control::status_object::object;
 use crate::control::transport::protocol::{
     CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, QueueStatus, Waiting,

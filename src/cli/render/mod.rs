@@ -2,5 +2,4 @@
 
 pub(crate) mod job_json;
 pub(crate) mod progress;
-pub(crate) mod status_lines;
 pub(crate) mod terminal;

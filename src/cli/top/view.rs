@@ -4,7 +4,7 @@ use super::throughput::MeasuredSpeed;
 use super::wrapped::wrapped;
 use crate::cli::commands::once::length;
 use crate::cli::commands::pause::pause_lines;
-use crate::cli::render::status_lines::{attention_lines, service_lines, source_lines};
+use crate::control::status_lines::{attention_lines, service_lines, source_lines};
 use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ServiceStatus, Waiting};
 use crate::domain::count::count;
 use crate::domain::escape;

@@ -6,6 +6,8 @@ use crate::callbacks::receiver::ReceiverCounts;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::config::model::NotifyConfig;
+use crate::control::browse;
+use crate::control::browse::Browser;
 use crate::control::commands::{
     accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, erase, forget, list, pause, reload, render,
     retry_fresh, status, steer, verify,
@@ -20,6 +22,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::routing::ServiceRouting;
+use crate::domain::zone::Zone;
 use crate::manifests::passes::SourceManifests;
 use crate::output::results::Results;
 use crate::pipeline::budget::BudgetGate;
@@ -68,6 +71,8 @@ pub struct CommandHandler {
     pub writing: Tools,
     /// Who is notified of what.
     pub notify: Arc<NotifyConfig>,
+    /// The table in which jobs are searched.
+    pub browser: Arc<Browser>,
     /// The running parts, if this process is a daemon or a pass.
     pub running: Option<RunningDaemon>,
 }
@@ -109,6 +114,12 @@ impl CommandHandler {
             }
             ControlRequest::Waiting { after } => ControlAnswer::Waiting(status::waiting(self, after).await?),
             ControlRequest::Jobs(selection) => ControlAnswer::Jobs(list::page(self, &selection).await?),
+            ControlRequest::Browse(query) => ControlAnswer::Browsed(Box::new(browse::browse(self, &query).await?)),
+            ControlRequest::Matching(filter) => ControlAnswer::Matching(browse::matching(self, &filter).await?),
+            ControlRequest::Activity { timezone } => {
+                let zone = Zone::parse(&timezone).unwrap_or_default();
+                ControlAnswer::Activity(Box::new(browse::activity(self, zone).await?))
+            }
             ControlRequest::Show { job } => ControlAnswer::Shown(Box::new(list::show(self, &job).await?)),
             ControlRequest::Explain { path } => {
                 ControlAnswer::Explained(Box::new(explain_path::explain(self, &path).await?))

@@ -71,7 +71,7 @@ impl PageAccess {
     /// Returns how a browser that reaches the service at `base` keeps its session.
     pub fn cookie_scope(&self, base: &Base) -> CookieScope {
         let path = format!("{}{PATH}", base.path());
-        CookieScope { name: self.cookie.clone(), path, is_secure: base.is_https() }
+        CookieScope { name: self.cookie.clone(), path, is_secure: base.is_https(), with_links: false }
     }
 }
 

@@ -9,6 +9,8 @@ pub struct Caller {
     /// The name in `jobs.toml`, or that of the user of this machine.
     pub name: String,
     pub role: Role,
+    /// Whether a browser's session says so.
+    pub has_session: bool,
 }
 
 /// Why a request is refused before it is looked at.

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 pub const TOKEN_HASH: &str = "sha256:";
 
 /// How tokens begin, so that one that was published by mistake is recognised.
-const TOKEN: &str = "scribed_";
+pub const TOKEN: &str = "scribed_";
 
 /// The longest password, in bytes: hashing takes time.
 pub const LONGEST_PASSWORD: usize = 1_024;

@@ -1,15 +1,17 @@
-//! Finds out who sends a request: by a token, a name and a password, the header of a trusted proxy, or the user of this
-//! machine who opened the connection.
+//! Finds out who sends a request: by a token, a name and a password, the session of a browser, the header of a trusted
+//! proxy, or the user of this machine who opened the connection.
 
 use super::caller::{AccessRefusal, Caller};
-use super::credentials::{LONGEST_PASSWORD, is_password, is_token};
+use super::credentials::{LONGEST_PASSWORD, TOKEN, is_password, is_token};
 use super::lockout::{Attempt, Lockout};
 use super::peer_user::peer_user;
-use super::same_site::check_site;
+use super::same_site::{check_site, is_of_own_page};
 use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};
 use crate::config::model::{WebConfig, WebUser};
 use crate::domain::role::Role;
+use crate::html::session_cookie::{CookieScope, cookie_values};
+use crate::html::sessions::Sessions;
 use crate::permission_errors::name_or_uid;
 use axum::http::{HeaderMap, Method, header};
 use base64::Engine as _;
@@ -31,6 +33,10 @@ pub struct Gate {
     lockout: Mutex<Lockout>,
     /// One password is checked at a time, since each takes memory.
     passwords: Semaphore,
+    /// The names of users who signed in with a browser.
+    sessions: Sessions<String>,
+    /// The name of the cookie. It differs for each port, because browsers send cookies to all ports of a host.
+    cookie: String,
 }
 
 /// What a request gives to say who sends it.
@@ -48,7 +54,51 @@ enum Given {
 
 impl Gate {
     pub fn new(config: WebConfig, port: u16, clock: Arc<dyn Clock>) -> Self {
-        Self { config, clock, port, lockout: Mutex::default(), passwords: Semaphore::new(1) }
+        Self {
+            config,
+            clock,
+            port,
+            lockout: Mutex::default(),
+            passwords: Semaphore::new(1),
+            sessions: Sessions::default(),
+            cookie: format!("scribed_queue_{port}"),
+        }
+    }
+
+    /// Refuses a request that nobody needs credentials for if a page of others sends it.
+    ///
+    /// # Errors
+    /// [`AccessRefusal::WrongHost`], [`AccessRefusal::ForeignOrigin`].
+    pub fn check_site(&self, method: &Method, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        check_site(method, headers, &self.config.hosts)
+    }
+
+    /// Begins the session of a browser, with a name and a password or with a token; returns the id of the session.
+    ///
+    /// # Errors
+    /// See [`AccessRefusal`].
+    pub async fn sign_in(&self, name: &str, password: &str, peer: SocketAddr) -> Result<String, AccessRefusal> {
+        let caller = match password.trim() {
+            token if token.starts_with(TOKEN) => self.by_token(token, peer)?,
+            _ => self.by_password(name.trim().to_owned(), password.to_owned(), peer).await?,
+        };
+        let begun = self.sessions.begin(caller.name.clone(), |other| *other == caller.name, self.clock.uptime());
+        begun.map_err(|error| {
+            tracing::error!(%error, "the system has no random numbers for a session");
+            AccessRefusal::WrongCredentials
+        })
+    }
+
+    /// Ends the sessions that a request names.
+    pub fn sign_out(&self, headers: &HeaderMap) {
+        cookie_values(headers, &self.cookie).for_each(|id| self.sessions.end(id));
+    }
+
+    /// Returns how a browser keeps its session. Only what is reached by TLS is sent by TLS alone.
+    pub fn cookie(&self, headers: &HeaderMap) -> CookieScope {
+        let is_proxied = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme.as_bytes() == b"https");
+        let is_secure = self.config.tls.is_some() || is_proxied;
+        CookieScope { name: self.cookie.clone(), path: "/".to_owned(), is_secure, with_links: true }
     }
 
     /// Returns who sends a request.
@@ -66,7 +116,7 @@ impl Gate {
             Given::Token(token) => self.by_token(&token, peer),
             Given::Password { user, password } => self.by_password(user, password, peer).await,
             Given::Malformed => Err(AccessRefusal::WrongCredentials),
-            Given::Nothing => match self.by_proxy(headers, peer) {
+            Given::Nothing => match self.by_session(method, headers).or_else(|| self.by_proxy(headers, peer)) {
                 Some(caller) => caller,
                 None if is_passed_on(headers) => Err(AccessRefusal::NoCredentials),
                 None => self.by_machine(peer).await,
@@ -82,7 +132,7 @@ impl Gate {
         match self.config.users.iter().find(|(_, user)| has(user)) {
             Some((name, user)) => {
                 self.lockout().succeeded(&attempt);
-                Ok(Caller { name: name.clone(), role: user.role })
+                Ok(Caller { name: name.clone(), role: user.role, has_session: false })
             }
             None => {
                 self.lockout().failed(attempt, now);
@@ -103,13 +153,26 @@ impl Gate {
         match user.filter(|_| is_right) {
             Some(user) => {
                 attempts.iter().for_each(|attempt| self.lockout().succeeded(attempt));
-                Ok(Caller { name, role: user.role })
+                Ok(Caller { name, role: user.role, has_session: false })
             }
             None => {
                 attempts.into_iter().for_each(|attempt| self.lockout().failed(attempt, now));
                 Err(AccessRefusal::WrongCredentials)
             }
         }
+    }
+
+    /// Returns who has the session that a request names, if any. A session changes something only on a page of its own:
+    /// browsers say which page sends a request, and the cookie alone is no proof (OWASP, "Cross-Site Request Forgery
+    /// Prevention").
+    fn by_session(&self, method: &Method, headers: &HeaderMap) -> Option<Result<Caller, AccessRefusal>> {
+        let now = self.clock.uptime();
+        let is_user = |name: &String| self.config.users.contains_key(name);
+        let name = cookie_values(headers, &self.cookie).find_map(|id| self.sessions.who(id, is_user, now))?;
+        if !is_of_own_page(method, headers) {
+            return Some(Err(AccessRefusal::ForeignOrigin));
+        }
+        Some(self.user(&name).map(|caller| Caller { has_session: true, ..caller }))
     }
 
     /// Returns the user whom a trusted proxy names; `None` if the request comes from no such proxy. One that names nobody
@@ -129,7 +192,7 @@ impl Gate {
         let Some(uid) = blocking(move || peer_user(peer, port)).await else { return Err(AccessRefusal::NoCredentials) };
         let name = blocking(move || name_or_uid(uid)).await;
         if uid == rustix::process::geteuid().as_raw() {
-            return Ok(Caller { name, role: Role::Operator });
+            return Ok(Caller { name, role: Role::Operator, has_session: false });
         }
         match self.config.local_users.contains(&name) {
             true => self.user(&name),
@@ -139,7 +202,7 @@ impl Gate {
 
     fn user(&self, name: &str) -> Result<Caller, AccessRefusal> {
         let user = self.config.users.get(name).ok_or_else(|| AccessRefusal::UnknownUser(name.to_owned()))?;
-        Ok(Caller { name: name.to_owned(), role: user.role })
+        Ok(Caller { name: name.to_owned(), role: user.role, has_session: false })
     }
 
     fn check_wait(&self, attempt: &Attempt, now: Uptime) -> Result<(), AccessRefusal> {

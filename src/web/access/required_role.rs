@@ -13,6 +13,9 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::LongWaits { .. }
         | R::Waiting { .. }
         | R::Jobs(_)
+        | R::Browse(_)
+        | R::Matching(_)
+        | R::Activity { .. }
         | R::Show { .. }
         | R::Explain { .. }
         | R::LookUp { .. }

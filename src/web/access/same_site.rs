@@ -18,11 +18,19 @@ pub fn check_site(method: &Method, headers: &HeaderMap, hosts: &[String]) -> Res
     if !is_ours {
         return Err(AccessRefusal::WrongHost(host.to_owned()));
     }
-    let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if !is_safe && is_of_other_site(headers, host) {
+    if !is_safe(method) && is_of_other_site(headers, host) {
         return Err(AccessRefusal::ForeignOrigin);
     }
     Ok(())
+}
+
+/// Whether a request changes nothing, or its browser says that it is of a page of ours. Foreign ones are refused before.
+pub fn is_of_own_page(method: &Method, headers: &HeaderMap) -> bool {
+    is_safe(method) || headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
+}
+
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// An IP address cannot be rebound.

@@ -4,7 +4,7 @@ use super::answer::ApiProblem;
 use crate::control::media_address::{MediaAddress, is_object_address, is_url};
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
 use crate::domain::names::JobId;
-use crate::web::access::{AccessRefusal, Caller, required_role};
+use crate::web::access::Caller;
 use crate::web::server::Api;
 use axum::Json;
 use axum::body::{Body, Bytes, to_bytes};
@@ -51,11 +51,7 @@ impl Call {
 
     /// As [`Call::ask`]; the inner error is what the queue refused.
     pub async fn try_ask(&self, request: ControlRequest) -> Result<Result<ControlAnswer, CommandRefusal>, ApiProblem> {
-        let (needs, has, name) = (required_role(&request), self.caller.role, &self.caller.name);
-        if has < needs {
-            return Err(AccessRefusal::RoleTooLow { name: name.clone(), has, needs }.into());
-        }
-        Ok(self.api.latest.get().carry_out_for(request, name).await)
+        self.api.try_ask(&self.caller, request).await
     }
 
     pub fn job(&self) -> Result<JobSelector, ApiProblem> {

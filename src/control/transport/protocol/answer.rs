@@ -1,5 +1,6 @@
 //! The answers, and why a request was not carried out.
 
+use super::browse::{BrowsedJobs, QueueActivity};
 use super::changes::{Added, Deleted, Retried};
 use super::cost::CostPiece;
 use super::digest::DigestReport;
@@ -29,6 +30,10 @@ pub enum ControlAnswer {
     LongWaits(Option<LongWaits>),
     Waiting(Waiting),
     Jobs(JobPage),
+    Browsed(Box<BrowsedJobs>),
+    /// `None` while the table of jobs is made.
+    Matching(Option<Vec<JobId>>),
+    Activity(Box<QueueActivity>),
     Shown(Box<Shown>),
     Explained(Box<Explained>),
     /// In the order of the names.

@@ -2,6 +2,7 @@
 //! itself. Start reading at `request.rs`; the other files have what commands of a kind ask and are told.
 
 mod answer;
+mod browse;
 mod changes;
 mod cost;
 mod digest;
@@ -15,6 +16,10 @@ mod status;
 mod verify;
 
 pub use answer::{CommandRefusal, ControlAnswer, SharedConfiguration};
+pub use browse::{
+    BrowseCursor, BrowseFilter, BrowseQuery, BrowseSort, BrowsedJobs, DayCost, HourActivity, MOST_BROWSED,
+    NightActivity, QueueActivity,
+};
 pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
 pub use digest::{DigestJob, DigestProblem, DigestReport, FailureGroup};

@@ -1,5 +1,6 @@
 //! The requests, and which jobs they concern.
 
+use super::browse::{BrowseFilter, BrowseQuery};
 use super::cost::CostQuery;
 use super::erase::EraseQuery;
 use super::forget::ForgetQuery;
@@ -39,6 +40,15 @@ pub enum ControlRequest {
     },
     /// Returns jobs in the order of their numbers, page by page. Answered by [`super::ControlAnswer::Jobs`].
     Jobs(Selection),
+    /// Returns a page of jobs in any order, from a table in memory. Answered by [`super::ControlAnswer::Browsed`].
+    Browse(BrowseQuery),
+    /// Returns the numbers of all jobs that match. Answered by [`super::ControlAnswer::Matching`].
+    Matching(BrowseFilter),
+    /// Returns figures of the last days. Answered by [`super::ControlAnswer::Activity`].
+    Activity {
+        /// The name of the time zone whose days are meant.
+        timezone: String,
+    },
     /// Returns one job and its history. Answered by [`super::ControlAnswer::Shown`].
     Show { job: JobSelector },
     /// Explains a path. Answered by [`super::ControlAnswer::Explained`].

@@ -7,7 +7,7 @@ use crate::domain::path::RelPath;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of [`super::ControlRequest::Verify`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyQuery {
     pub job: Option<JobSelector>,
     /// Only jobs of this source.

@@ -13,6 +13,8 @@ pub(crate) mod restore;
 mod review;
 pub(crate) mod write_guard;
 
+pub(crate) use render::read_speech;
+
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::crash_points::{self, Point};

@@ -82,6 +82,38 @@ pub async fn render_kept_result(
     .await
 }
 
+/// Returns what is said in a recording, as its outputs have it: the accepted text, or else the kept result, in the time of
+/// the recording. `None` if the result is not there any more, or damaged. `source` is `None` if it is not configured any
+/// more. Blocks.
+///
+/// # Errors
+/// The result or the text cannot be read.
+pub fn read_speech(
+    results: &Results,
+    params: &ParamFiles,
+    source: Option<&Source>,
+    job: &Job,
+    transcription: &TranscriptionId,
+) -> Result<Option<ReadTranscript>, Fault> {
+    let now = job.since;
+    let raw = match open_result(results, transcription) {
+        Ok(raw) => raw,
+        Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => return Ok(None),
+        Err(error) => return Err(unreadable_result(&error, now)),
+    };
+    let (raw, mut record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
+        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
+    if let Some(text) = accepted_text(params, job, transcription, now)? {
+        let language = source.and_then(|source| source.language.as_deref());
+        record = with_accepted_text(&raw, &record, &text, language, job, now)?.1;
+    }
+    let speech = record.result.unwrap_or_default().into_speech();
+    Ok(Some(match source {
+        Some(source) => named(speech, source),
+        None => speech,
+    }))
+}
+
 #[expect(clippy::too_many_arguments, reason = "all that a result is rendered with")]
 fn render_outputs(
     raw: Vec<u8>,
@@ -97,7 +129,7 @@ fn render_outputs(
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let author = author(accepted, heard(&record));
     let (raw, record) = match accepted {
-        Some(text) => with_accepted_text(&raw, &record, text, source, job, now)?,
+        Some(text) => with_accepted_text(&raw, &record, text, source.language.as_deref(), job, now)?,
         None => (raw, record),
     };
     let made_by = Provenance {
@@ -236,13 +268,13 @@ fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
-    source: &Source,
+    source_language: Option<&str>,
     job: &Job,
     now: Timestamp,
 ) -> Result<ParsedResult, Fault> {
     // Where no language was recognised, the text is in the one that was found when it was accepted, else in that of
     // the source.
-    let language = || text.language.clone().or_else(|| source.language.clone());
+    let language = || text.language.clone().or_else(|| source_language.map(str::to_owned));
     let silence = Transcript { languages: language().into_iter().collect(), utterances: Vec::new() };
     let heard = heard(record).filter(|heard| **heard != Transcript::default()).unwrap_or(&silence);
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);

@@ -1,6 +1,5 @@
 //! The lines of the status, in the same words wherever it is shown.
 
-use crate::cli::commands::once::length;
 use crate::control::transport::protocol::{
     BudgetUse, ManifestStatus, QueueStatus, RemovedSource, ServiceStatus, WindowStatus,
 };
@@ -8,6 +7,7 @@ use crate::domain::count::{agree, count};
 use crate::domain::missing_enrichment::NOT_UNDERSTOOD;
 use crate::domain::stage::StageKind;
 use crate::domain::zone::Zone;
+use crate::pipeline::budget::hours as length;
 use crate::pipeline::engine::{LearnedLimits, NEW};
 
 /// Describes the jobs that a person should look at, each with the command that lists them.
@@ -76,7 +76,7 @@ pub fn source_lines(status: &QueueStatus) -> Vec<String> {
     frozen.chain(removed).chain(manifests).chain(windows).chain(scans).collect()
 }
 
-fn manifest_line(manifest: &ManifestStatus) -> String {
+pub fn manifest_line(manifest: &ManifestStatus) -> String {
     let ManifestStatus { source, manifest, problem, rows, wrong, repeated, awaited } = manifest;
     match (problem, rows) {
         (Some(problem), _) => format!("{source}, {manifest}: scribed cannot use it: {problem}"),
@@ -142,6 +142,11 @@ pub fn service_lines(served: &ServiceStatus) -> Vec<String> {
     }
     lines.extend(served.notice.iter().chain(&served.trouble).map(|words| format!("  {words}")));
     lines
+}
+
+/// Whether any learned limit is lower than the configured one.
+pub fn is_lowered(learned_limits: &LearnedLimits) -> bool {
+    lowered(learned_limits).is_some()
 }
 
 /// Describes the learned limits that are lower than the configured ones; `None` if none is.

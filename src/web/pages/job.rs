@@ -1,0 +1,411 @@
+//! One job: why it is where it is, its history, request, result, outputs and cost, and the recording with its words.
+
+use super::failure::PageFailure;
+use super::recording::{MediaView, open_media};
+use super::shell::{Nav, Shell, page, see_other};
+use super::sign_in::parse_form;
+use super::words::{hours, stage_class, stage_words, when};
+use crate::blocking::blocking;
+use crate::control::explain::next_step::NextStep;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{
+    ControlAnswer, ControlRequest, JobSelector, RenderQuery, Shown, VerifyQuery,
+};
+use crate::domain::charge::{Charge, State as ChargeState};
+use crate::domain::job::Job;
+use crate::domain::names::JobId;
+use crate::domain::reason::reason;
+use crate::domain::review::{ReviewWarning, clock_time};
+use crate::domain::stage::Stage;
+use crate::html::figures::length;
+use crate::html::media_stream::{requested_range, respond};
+use crate::html::speech_lines::{Block, DoubtfulPassage, blocks, speaker_labels};
+use crate::output::results::RESULT_LIMIT;
+use crate::pipeline::stages::write::read_speech;
+use crate::web::access::Caller;
+use crate::web::api::answer::ApiProblem;
+use crate::web::server::Api;
+use askama::Template;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "job.html", config = "src/web/pages/askama.toml")]
+struct JobPage {
+    shell: Shell,
+    id: u64,
+    name: String,
+    stage: &'static str,
+    class: &'static str,
+    since: String,
+    reason: String,
+    next: String,
+    facts: Vec<FactView>,
+    rows: Vec<(&'static str, String)>,
+    warnings: Vec<WarningView>,
+    missing: Vec<String>,
+    outputs: Vec<String>,
+    changed: Vec<String>,
+    charges: Vec<ChargeView>,
+    history: Vec<HistoryView>,
+    request: Option<String>,
+    has_result: bool,
+    media: MediaView,
+    blocks: Vec<Block>,
+    /// Why there is no transcript here, if a transcript was made.
+    no_transcript: Option<String>,
+    language: String,
+    commands: Vec<JobCommand>,
+}
+
+struct FactView {
+    words: String,
+    fix: Option<String>,
+    until: Option<String>,
+}
+
+/// A passage that the check of the result distrusts.
+struct WarningView {
+    /// Seconds.
+    start: String,
+    place: String,
+    kind: String,
+    detail: String,
+}
+
+struct ChargeView {
+    at: String,
+    service: String,
+    state: &'static str,
+    amount: String,
+    transcription: String,
+}
+
+struct HistoryView {
+    at: String,
+    stage: String,
+    words: String,
+}
+
+/// A command for one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum JobCommand {
+    Retry,
+    Bump,
+    Acknowledge,
+    Render,
+    Verify,
+    Cancel,
+}
+
+impl JobCommand {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Bump => "bump",
+            Self::Acknowledge => "acknowledge",
+            Self::Render => "render",
+            Self::Verify => "verify",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Retry => "Continue now",
+            Self::Bump => "Move to the front",
+            Self::Acknowledge => "Acknowledge",
+            Self::Render => "Render the outputs again",
+            Self::Verify => "Check the outputs",
+            Self::Cancel => "Cancel",
+        }
+    }
+
+    fn request(self, job: JobSelector) -> ControlRequest {
+        match self {
+            Self::Retry => ControlRequest::Retry { job, pay_again: false, fresh: false },
+            Self::Bump => ControlRequest::Bump { job },
+            Self::Acknowledge => ControlRequest::Acknowledge { job },
+            Self::Render => ControlRequest::Render(RenderQuery { job: Some(job), ..RenderQuery::default() }),
+            Self::Verify => ControlRequest::Verify(VerifyQuery { job: Some(job), ..VerifyQuery::default() }),
+            Self::Cancel => ControlRequest::Cancel { job },
+        }
+    }
+
+    /// Returns the commands that make sense for a job and that the person may give.
+    fn of(job: &Job, shell: &Shell) -> Vec<Self> {
+        let stage = &job.stage;
+        let is_written = matches!(stage, Stage::Written { .. });
+        let fits = [
+            (
+                Self::Retry,
+                shell.can_operate()
+                    && (!stage.is_end() || matches!(stage, Stage::Failed { .. } | Stage::Cancelled { .. })),
+            ),
+            (Self::Bump, shell.can_edit() && !stage.is_end()),
+            (Self::Acknowledge, shell.can_edit() && job.may_be_acknowledged() && job.acknowledged.is_none()),
+            (Self::Render, shell.can_edit() && is_written),
+            (Self::Verify, is_written),
+            (Self::Cancel, shell.can_operate() && !stage.is_end()),
+        ];
+        fits.into_iter().filter(|(_, fits)| *fits).map(|(command, _)| command).collect()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct JobAddress {
+    note: Option<u64>,
+}
+
+fn number(id: &str) -> Result<JobSelector, PageFailure> {
+    let number = id.parse().ok().filter(|number| *number > 0);
+    number.map(|number| JobSelector::Number(JobId(number))).ok_or_else(|| no_job(id))
+}
+
+fn no_job(id: &str) -> PageFailure {
+    PageFailure::not_found(format!("there is no job {id}; jobs are named by their numbers"))
+}
+
+/// Returns a job, if the person may see it.
+pub(super) async fn shown(api: &Api, caller: &Caller, id: &str) -> Result<Shown, PageFailure> {
+    let asked = api.ask(caller, ControlRequest::Show { job: number(id)? }).await;
+    match asked {
+        Ok(ControlAnswer::Shown(shown)) => Ok(*shown),
+        Ok(_) => Err(ApiProblem::unexpected().into()),
+        Err(problem) if problem.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16() => Err(no_job(id)),
+        Err(problem) => Err(problem.into()),
+    }
+}
+
+pub(super) async fn get_job(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(address): Query<JobAddress>,
+) -> Result<Response, PageFailure> {
+    let shown = shown(&api, &caller, &id).await?;
+    let handler = api.latest.get();
+    let job = &shown.job;
+    let speech = Transcribed::read(&handler, job).await;
+    let media = MediaView::of(&handler, job).await;
+    let shell = Shell::new(job.key.to_string(), Nav::Jobs, 1).of(&caller).noted(&api, address.note);
+    let (zone, now) = (api.zone, api.now());
+    let minute = |at| zone.format_second(at);
+    let next = NextStep::for_job(job, &shown.facts, now, zone);
+    let facts = shown.facts.iter().map(|fact| FactView {
+        words: fact.words.clone(),
+        fix: fact.fix.clone(),
+        until: fact.until.map(|until| format!("{} ({})", minute(until), when(until, now))),
+    });
+    let history = shown.history.iter().rev().map(|entry| HistoryView {
+        at: minute(entry.at),
+        stage: entry.stage.name().to_owned(),
+        words: entry.words.clone().unwrap_or_default(),
+    });
+    let request = request(&handler, job).await;
+    page(&JobPage {
+        id: job.id.0,
+        name: job.key.to_string(),
+        stage: stage_words(job.stage.kind()),
+        class: stage_class(job.stage.kind()),
+        since: format!("{} ({})", minute(job.since), when(job.since, now)),
+        reason: reason(job),
+        next: next.text,
+        facts: facts.collect(),
+        rows: rows(&shown, &handler),
+        warnings: warnings(job),
+        missing: job.shortfall().into_iter().collect(),
+        outputs: job.outputs.iter().map(|output| output.display_name()).collect(),
+        changed: shown.changed.iter().map(|changed| changed.path.to_string()).collect(),
+        charges: job.charges.iter().map(|charge| charge_view(charge, &minute)).collect(),
+        history: history.collect(),
+        request,
+        has_result: job.stage.transcription().is_some(),
+        commands: JobCommand::of(job, &shell),
+        media,
+        blocks: speech.blocks,
+        no_transcript: speech.missing,
+        language: speech.language,
+        shell,
+    })
+}
+
+fn rows(shown: &Shown, handler: &CommandHandler) -> Vec<(&'static str, String)> {
+    let job = &shown.job;
+    let audio = job.stage.audio();
+    let rows = [
+        ("Source", Some(job.key.source.to_string())),
+        ("Service", shown.service.as_ref().map(ToString::to_string)),
+        ("Transcription", job.stage.transcription().map(ToString::to_string)),
+        ("Length", audio.filter(|audio| audio.millis > 0).map(|audio| length(audio.millis as f64 / 1e3))),
+        ("Channels", audio.filter(|audio| audio.channels > 0).map(|audio| audio.channels.to_string())),
+        ("Language", job.language.clone()),
+        ("Attempts", (job.attempts > 0).then(|| job.attempts.to_string())),
+        ("Accepted text", job.accepted.as_ref().map(|accepted| format!("by {}", accepted.by))),
+        ("Transcribed for", shown.origin.as_ref().map(|origin| format!("job {}: {}", origin.job, origin.key))),
+        ("Price", price(job, handler)),
+    ];
+    rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn price(job: &Job, handler: &CommandHandler) -> Option<String> {
+    let of = |charge: &Charge| Some(*handler.prices.get(&charge.service)? * charge.amount()? as f64 / 3_600_000.0);
+    let sum: f64 = job.charges.iter().filter_map(of).sum();
+    (sum > 0.0).then(|| format!("{sum:.2}"))
+}
+
+fn warnings(job: &Job) -> Vec<WarningView> {
+    let view = |warning: &ReviewWarning| WarningView {
+        start: format!("{:.2}", warning.from as f64 / 1e3),
+        place: format!("{} to {}", clock_time(warning.from), clock_time(warning.to)),
+        kind: warning.name.name().replace('_', " "),
+        detail: warning.detail.clone(),
+    };
+    job.warnings().iter().map(view).collect()
+}
+
+fn charge_view(charge: &Charge, minute: &dyn Fn(crate::domain::names::Timestamp) -> String) -> ChargeView {
+    ChargeView {
+        at: minute(charge.at),
+        service: charge.service.to_string(),
+        state: match charge.state {
+            ChargeState::Held => "reserved",
+            ChargeState::Spent => "spent",
+            ChargeState::Void => "not billed",
+            ChargeState::Shared => "shared with a duplicate",
+        },
+        amount: charge.amount().map_or_else(|| "not known".to_owned(), hours),
+        transcription: charge.transcription.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Returns the parameters of the request, as they were sent.
+async fn request(handler: &CommandHandler, job: &Job) -> Option<String> {
+    let params = job.stage.purchase_key()?.params;
+    let files = Arc::clone(&handler.writing.params);
+    let (sent, _) = blocking(move || files.order(&params).ok()).await?;
+    serde_json::to_string_pretty(&sent).ok()
+}
+
+/// What was said, as the page shows it.
+#[derive(Default)]
+struct Transcribed {
+    blocks: Vec<Block>,
+    language: String,
+    missing: Option<String>,
+}
+
+impl Transcribed {
+    async fn read(handler: &CommandHandler, job: &Job) -> Self {
+        let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Self::default() };
+        let results = (handler.results)(&purchase_key.service);
+        let params = Arc::clone(&handler.writing.params);
+        let source = handler.mounts.get(&job.key.source).map(|mount| Arc::clone(mount.source()));
+        let (job, transcription) = (job.clone(), transcription.clone());
+        let read = blocking(move || {
+            let speech = read_speech(&results, &params, source.as_deref(), &job, &transcription)?;
+            Ok(speech.map(|speech| {
+                let doubtful: Vec<DoubtfulPassage> = job.warnings().iter().map(doubtful).collect();
+                let labels = speaker_labels(speech.speaker_names(), "");
+                let language = speech.transcript().languages.first().cloned().unwrap_or_default();
+                (blocks(speech.transcript(), &labels, &doubtful), language)
+            }))
+        });
+        let missing = |words: String| Self { missing: Some(words), ..Self::default() };
+        match read.await {
+            Ok(Some((blocks, language))) => Self { blocks, language, missing: None },
+            Ok(None) => {
+                missing("The result is not kept any more, or is damaged; the outputs stay as they are.".to_owned())
+            }
+            Err::<_, crate::domain::fault::Fault>(fault) => missing(fault.words),
+        }
+    }
+}
+
+fn doubtful(warning: &ReviewWarning) -> DoubtfulPassage {
+    let (start, end) = (warning.from as f64 / 1e3, warning.to as f64 / 1e3);
+    DoubtfulPassage { start, end, channel: None, detail: warning.detail.clone() }
+}
+
+/// Handles `GET /jobs/{id}/media`: the recording, whole or a part of it.
+pub(super) async fn get_media(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, PageFailure> {
+    let shown = shown(&api, &caller, &id).await?;
+    let handler = api.latest.get();
+    let media = open_media(&handler, &shown.job).await.map_err(PageFailure::not_found)?;
+    let range = requested_range(&method, &headers, &media.tag, media.size);
+    let file = tokio::fs::File::from_std(media.file);
+    let failed = |error: std::io::Error| {
+        tracing::warn!(job = %shown.job.id, %error, "cannot read a recording for the page");
+        PageFailure::not_found(format!("the recording cannot be read: {error}"))
+    };
+    respond(file, (media.media_type, &media.tag), range, media.size).await.map_err(failed)
+}
+
+/// Handles `GET /jobs/{id}/result.json`: the kept result, as the service gave it.
+pub(super) async fn get_result(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, PageFailure> {
+    let shown = shown(&api, &caller, &id).await?;
+    let nothing = || PageFailure::not_found("no result is kept for this job");
+    let (key, id) = shown.job.stage.purchase_key().zip(shown.job.stage.transcription()).ok_or_else(nothing)?;
+    let results = (api.latest.get().results)(&key.service);
+    let id = id.clone();
+    let raw = blocking(move || results.open(&id, RESULT_LIMIT)).await;
+    let raw = raw.map_err(|error| PageFailure::not_found(error.to_string()))?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"result.json\"")),
+    ];
+    Ok((headers, raw).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+struct CommandForm {
+    command: JobCommand,
+}
+
+/// Handles `POST /jobs/{id}/command`.
+pub(super) async fn command(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<Response, PageFailure> {
+    let CommandForm { command } = parse_form(&body)?;
+    let words = match api.ask(&caller, command.request(number(&id)?)).await {
+        Ok(answer) => outcome(command, &answer),
+        // Who may not do it gets the page that says so; what the queue refuses is said on the page of the job.
+        Err(problem) if problem.status == StatusCode::FORBIDDEN.as_u16() => return Err(problem.into()),
+        Err(problem) => format!("Nothing was done: {}", problem.detail),
+    };
+    let note = api.notes.add(&caller.name, words);
+    Ok(see_other(&format!("../{id}?note={note}")))
+}
+
+fn outcome(command: JobCommand, answer: &ControlAnswer) -> String {
+    match answer {
+        ControlAnswer::Verified(piece) if piece.jobs.is_empty() => {
+            "All outputs exist and are as they were written.".to_owned()
+        }
+        ControlAnswer::Verified(_) => "Not all outputs are as they were written: see below.".to_owned(),
+        ControlAnswer::Rendered(piece) if piece.jobs.is_empty() => {
+            "The outputs are as these settings make them; nothing was written.".to_owned()
+        }
+        ControlAnswer::Rendered(_) => "The outputs were rendered again.".to_owned(),
+        _ => format!("Done: {}.", command.label()),
+    }
+}

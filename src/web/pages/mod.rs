@@ -1,0 +1,21 @@
+//! The pages for people: the queue at a glance, its jobs, one job with its recording, and what the sources and services do.
+//! Start reading at `routes.rs`; `shell.rs` has what every page has.
+
+mod assets;
+mod bulk;
+mod charts;
+mod failure;
+mod job;
+mod jobs;
+mod notes;
+mod overview;
+mod recording;
+pub(super) mod routes;
+mod shell;
+mod sign_in;
+mod sources;
+mod visible_text;
+mod words;
+
+pub(super) use bulk::BulkRun;
+pub(super) use notes::Notes;
