@@ -6,7 +6,7 @@ use super::api::call::Call;
 use super::api::routes::{BASE, Endpoint, endpoints};
 use super::api::{control, events, metrics, openapi};
 use super::pages;
-use super::pages::{BulkRun, Notes};
+use super::pages::{BulkRun, Notes, PageFailure};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;
@@ -177,7 +177,13 @@ fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
         };
         router = router.route(&format!("{BASE}{path}"), on(filter, answer));
     }
-    let unknown = || async { ApiProblem::new(StatusCode::NOT_FOUND, "there is nothing at this path") };
+    let unknown = |request: Request| async move {
+        let words = "there is nothing at this path";
+        match pages::routes::is_page(request.uri().path()) {
+            true => PageFailure::not_found(words).into_response(),
+            false => ApiProblem::new(StatusCode::NOT_FOUND, words).into_response(),
+        }
+    };
     let wrong_method = || async { ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "the path has other methods") };
     let router = router.merge(pages::routes::router());
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(Arc::clone(api))

@@ -15,3 +15,4 @@ mod service;
 mod sources;
 mod store;
 mod support;
+mod web;

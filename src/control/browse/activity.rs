@@ -99,14 +99,11 @@ struct Night {
 }
 
 impl Night {
-    /// Returns the night that ended last, or that is now: after midnight or in the evening.
+    /// Returns the night to today, of which a part may be still to come.
     fn before(zone: Zone, now: Timestamp) -> Self {
-        let second = seconds(now);
-        let today = seconds(zone.day(now).from);
-        let is_evening = second >= today + EVENING * HOUR;
-        let midnight = if is_evening { today + 24 * HOUR } else { today };
+        let midnight = seconds(zone.day(now).from);
         let from = midnight - (24 - EVENING) * HOUR;
-        let to = (midnight + MORNING * HOUR).min(second);
+        let to = (midnight + MORNING * HOUR).min(seconds(now));
         Self { from, to, written: 0, audio: 0, failed: 0, reasons: BTreeMap::new() }
     }
 

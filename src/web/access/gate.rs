@@ -79,7 +79,7 @@ impl Gate {
     /// See [`AccessRefusal`].
     pub async fn sign_in(&self, name: &str, password: &str, peer: SocketAddr) -> Result<String, AccessRefusal> {
         let caller = match password.trim() {
-            token if token.starts_with(TOKEN) => self.by_token(token, peer)?,
+            token if name.trim().is_empty() || token.starts_with(TOKEN) => self.by_token(token, peer)?,
             _ => self.by_password(name.trim().to_owned(), password.to_owned(), peer).await?,
         };
         let begun = self.sessions.begin(caller.name.clone(), |other| *other == caller.name, self.clock.uptime());

@@ -10,6 +10,12 @@ const TOP: f64 = 14.0;
 const BOTTOM: f64 = 18.0;
 const LEFT: f64 = 2.0;
 
+/// The width of a bar, if there are few.
+const WIDEST: f64 = 48.0;
+
+/// Half the width of the labels that stand at the ends.
+const LABEL: f64 = 16.0;
+
 /// A value with its names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
@@ -70,9 +76,9 @@ impl Chart {
             Bar {
                 x,
                 y: round(TOP + room - height),
-                width: round(step * 0.8),
+                width: round(step * 0.8).min(WIDEST),
                 height,
-                middle: round(x + step * 0.4),
+                middle: round(x + (step * 0.4).min(WIDEST / 2.0)).clamp(LABEL, WIDTH - LABEL),
                 label: value.label,
                 name: value.name,
                 shown: value.shown,

@@ -9,7 +9,7 @@ use crate::blocking::blocking;
 use crate::control::explain::next_step::NextStep;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
-    ControlAnswer, ControlRequest, JobSelector, RenderQuery, Shown, VerifyQuery,
+    ControlAnswer, ControlRequest, JobSelector, OutputState, RenderQuery, Shown, VerifiedJob, VerifyQuery,
 };
 use crate::domain::charge::{Charge, State as ChargeState};
 use crate::domain::job::Job;
@@ -398,14 +398,27 @@ pub(super) async fn command(
 
 fn outcome(command: JobCommand, answer: &ControlAnswer) -> String {
     match answer {
-        ControlAnswer::Verified(piece) if piece.jobs.is_empty() => {
-            "All outputs exist and are as they were written.".to_owned()
-        }
-        ControlAnswer::Verified(_) => "Not all outputs are as they were written: see below.".to_owned(),
+        ControlAnswer::Verified(piece) => verified(&piece.jobs),
         ControlAnswer::Rendered(piece) if piece.jobs.is_empty() => {
             "The outputs are as these settings make them; nothing was written.".to_owned()
         }
         ControlAnswer::Rendered(_) => "The outputs were rendered again.".to_owned(),
         _ => format!("Done: {}.", command.label()),
+    }
+}
+
+/// Says what became of the outputs.
+fn verified(jobs: &[VerifiedJob]) -> String {
+    if let Some(problem) = jobs.iter().find_map(|job| job.problem.as_ref()) {
+        return format!("The outputs could not be checked: {problem}");
+    }
+    let outputs = jobs.iter().flat_map(|job| &job.outputs);
+    let others: Vec<String> = outputs
+        .filter(|output| output.state != OutputState::Unchanged)
+        .map(|output| format!("{} ({})", output.path, output.state.name()))
+        .collect();
+    match others.is_empty() {
+        true => "All outputs exist and are as they were written.".to_owned(),
+        false => format!("Not all outputs are as they were written: {}.", others.join(", ")),
     }
 }

@@ -18,4 +18,5 @@ mod visible_text;
 mod words;
 
 pub(super) use bulk::BulkRun;
+pub(super) use failure::PageFailure;
 pub(super) use notes::Notes;

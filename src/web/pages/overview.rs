@@ -154,7 +154,8 @@ fn figures(status: &QueueStatus) -> Vec<FigureView> {
 
 /// Says in one sentence how the night went.
 fn night(night: &NightActivity, zone: Zone) -> String {
-    let period = format!("{} to {}", zone.format_minute(night.from), zone.format_minute(night.to));
+    let hour = |at| zone.format_without_zone(at).chars().skip(11).take(5).collect::<String>();
+    let period = format!("{} to {}, {}", hour(night.from), hour(night.to), zone.name());
     if night.written == 0 && night.failed == 0 {
         return format!("Last night ({period}) nothing was written and nothing failed.");
     }
@@ -189,7 +190,7 @@ fn pace(status: &QueueStatus, activity: &QueueActivity, zone: Zone, now: Timesta
     let per_hour = files as f64 / (measured.as_secs_f64() / 3600.0).max(0.01);
     if files > 0 {
         lines.push(format!(
-            "{} with {} of audio written in the last {}",
+            "{} with {} of audio written in the last {}.",
             recordings(files),
             hours(audio),
             span(measured)
@@ -200,12 +201,13 @@ fn pace(status: &QueueStatus, activity: &QueueActivity, zone: Zone, now: Timesta
         open if per_hour > 0.0 => {
             let left = Duration::from_secs_f64((open as f64 / per_hour * 3600.0).min(1e9));
             let end = zone.format_minute(now.saturating_add(left));
-            lines.push(format!("{} open; at this pace the last is written about {end}", count(open, "job")));
+            lines.push(format!("{} open; at this pace the last is written about {end}.", count(open, "job")));
         }
-        open => lines.push(format!("{} open; nothing was written in the last {}", count(open, "job"), span(measured))),
+        open => lines.push(format!("{} open; nothing was written in the last {}.", count(open, "job"), span(measured))),
     }
     if let Some(daemon) = &status.daemon {
-        lines.push(format!("{} has run for {}", daemon.kind(), span(Duration::from_millis(daemon.millis))));
+        let kind = if daemon.pass { "A pass of `scribed once`" } else { "The daemon" };
+        lines.push(format!("{kind} has run for {}.", span(Duration::from_millis(daemon.millis))));
     }
     lines
 }

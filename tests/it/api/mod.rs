@@ -5,5 +5,5 @@ mod document;
 mod prometheus;
 mod remote;
 mod requests;
-mod served;
+pub mod served;
 mod traces;

@@ -79,6 +79,13 @@ impl Served {
         self.client.request(method, format!("{}{path}", self.url))
     }
 
+    /// As a person's browser that shows each answer.
+    pub fn request_without_redirects(&self, method: Method, path: &str) -> RequestBuilder {
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);
+        let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        client.request(method, format!("{}{path}", self.url))
+    }
+
     pub fn send(&self, request: RequestBuilder) -> Answered {
         self.wait_for(async {
             let response = request.send().await.unwrap();

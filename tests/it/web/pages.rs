@@ -1,0 +1,139 @@
+//! What the pages show of a job, its recording and the sources, and that hostile names and texts do no harm.
+
+use super::browser::{Browser, location};
+use crate::api::served::Served;
+use crate::support::bed::{speech_piece, wait_until};
+use crate::support::stub::Stub;
+use reqwest::Method;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+fn written(served: &Served, name: &str) {
+    wait_until("written", || served.bed.jobs().get(name).is_some_and(|row| row["stage"] == "written"));
+}
+
+#[test]
+fn a_job_shows_why_what_was_said_and_what_it_cost() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    served.bed.drop_in(0, "talk.wav");
+    written(&served, "talk.wav");
+    let browser = Browser::here(&served);
+    let page = browser.get("/jobs/1").text;
+    for shown in
+        ["inbox/talk.wav", "id=\"transcript\"", "data-w=", "talk.en.txt", "spent", "<audio id=\"media\"", "submitted"]
+    {
+        assert!(page.contains(shown), "{shown} is not in {page}");
+    }
+    let result = browser.get("/jobs/1/result.json");
+    assert!(result.headers["content-disposition"].to_str().unwrap().starts_with("attachment"));
+    assert!(serde_json::from_str::<serde_json::Value>(&result.text).unwrap()["result"].is_object());
+    let checked = browser.post("/jobs/1/command", &[("command", "verify")]);
+    let noted = browser.get(&format!("/jobs{}", location(&checked).trim_start_matches(".."))).text;
+    assert!(noted.contains("All outputs exist"), "{noted}");
+    fs::remove_file(served.bed.path("inbox/talk.en.txt")).unwrap();
+    let checked = browser.post("/jobs/1/command", &[("command", "verify")]);
+    let noted = browser.get(&format!("/jobs{}", location(&checked).trim_start_matches(".."))).text;
+    assert!(noted.contains("Not all outputs are as they were written"), "{noted}");
+    let refused = browser.post("/jobs/1/command", &[("command", "cancel")]);
+    let noted = browser.get(&format!("/jobs{}", location(&refused).trim_start_matches(".."))).text;
+    assert!(noted.contains("Nothing was done: "), "{noted}");
+    for none in ["/jobs/99", "/jobs/0", "/jobs/x", "/jobs/99999999999999999999", "/jobs/1/nothing", "/nothing"] {
+        let refused = browser.get(none);
+        assert!(refused.status == 404 && refused.text.contains("<html"), "{none}: {}", refused.text);
+    }
+}
+
+#[test]
+fn a_recording_is_sent_in_parts_and_never_from_outside_its_source() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    served.bed.drop_in(0, "talk.wav");
+    written(&served, "talk.wav");
+    let browser = Browser::here(&served);
+    let bytes = speech_piece(0);
+    let part = served.send(browser.request(Method::GET, "/jobs/1/media").header("range", "bytes=0-3"));
+    assert_eq!((part.status.as_u16(), part.text.as_str()), (206, "RIFF"));
+    assert_eq!(part.headers["content-range"].to_str().unwrap(), format!("bytes 0-3/{}", bytes.len()));
+    assert_eq!(part.headers["content-type"], "audio/wav");
+    let beyond = served.send(browser.request(Method::GET, "/jobs/1/media").header("range", "bytes=999999999-"));
+    assert_eq!(beyond.status, 416);
+    // Somebody puts a link to a file of others in the place of the recording.
+    let (own, other) = (served.bed.path("inbox/talk.wav"), served.bed.path("other.wav"));
+    fs::rename(&own, &other).unwrap();
+    symlink(&other, &own).unwrap();
+    let refused = browser.get("/jobs/1/media");
+    assert!(refused.status == 404 && !refused.text.contains("RIFF"), "{}", refused.text);
+    let page = browser.get("/jobs/1").text;
+    assert!(!page.contains("<audio") && page.contains("cannot be read"), "{page}");
+    assert_eq!(location(&Browser::elsewhere(&served).get("/jobs/1/media")), "../../sign-in?to=jobs/1/media");
+}
+
+#[test]
+fn hostile_names_and_texts_stay_text() {
+    let stub = Stub::changing_results(|record| {
+        let hostile = "</p><script>alert(1)</script>\u{202e}gpj";
+        let utterance = &mut record["result"]["transcription"]["utterances"][0];
+        utterance["text"] = hostile.into();
+        utterance["words"] = serde_json::json!([{ "word": hostile, "start": 0.0, "end": 0.5, "confidence": 0.5 }]);
+        utterance["language"] = "en\"><script>".into();
+    });
+    let served = Served::start(&stub, "");
+    let name = "<img src=x onerror=alert(1)>\u{202e}'\".wav";
+    served.bed.drop_in(0, name);
+    wait_until("written", || served.bed.jobs().values().any(|row| row["stage"] == "written"));
+    let browser = Browser::here(&served);
+    for path in ["/", "/jobs", "/jobs/1", "/sources", "/jobs?text=%3Cscript%3E", "/sign-in?name=%22%3E%3Cscript%3E"] {
+        let page = browser.get(path);
+        let policy = page.headers["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let text = page.text;
+        assert!(!text.contains("<img") && !text.contains('\u{202e}'), "{path}: {text}");
+        let scripts: Vec<&str> = text.split("<script").skip(1).collect();
+        assert!(scripts.iter().all(|script| script.starts_with(" defer src=\"")), "{path}: {text}");
+    }
+    let page = browser.get("/jobs/1").text;
+    assert!(page.contains("&#60;img src=x") || page.contains("&lt;img src=x"), "{page}");
+}
+
+#[test]
+fn sources_are_paused_and_resumed_and_a_wrong_configuration_is_shown_with_its_line() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    let browser = Browser::of(&served, "otto");
+    let noted = |answered: &crate::api::served::Answered| browser.get(location(answered).trim_start_matches("..")).text;
+    let paused =
+        noted(&browser.post("/sources/command", &[("command", "pause"), ("source", "inbox"), ("length", "8h")]));
+    assert!(paused.contains("Paused: what is at a service goes on") && paused.contains("paused until"), "{paused}");
+    let resumed = noted(&browser.post("/sources/command", &[("command", "resume"), ("source", "inbox")]));
+    assert!(resumed.contains("Resumed.") && resumed.contains("available"), "{resumed}");
+    let all = noted(&browser.post("/sources/command", &[("command", "pause")]));
+    assert!(all.contains("Everything is paused until somebody resumes it."), "{all}");
+    let wrong = browser.post("/sources/command", &[("command", "pause"), ("length", "soon")]);
+    assert!(wrong.status == 422 && wrong.text.contains("is no length of time like 8h"), "{}", wrong.text);
+    let file = served.bed.path("jobs.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("[[source]]", "[[source]]\nfoldr = \"x\"")).unwrap();
+    let page = browser.get("/sources").text;
+    assert!(page.contains("cannot be used") && page.contains("foldr") && page.contains("jobs.toml:"), "{page}");
+    let refused = browser.post("/sources/command", &[("command", "reload")]);
+    assert!(refused.status == 422 && refused.text.contains("foldr"), "{}", refused.text);
+    fs::write(&file, text).unwrap();
+    let again = noted(&browser.post("/sources/command", &[("command", "reload")]));
+    assert!(!again.contains("cannot be used"), "{again}");
+}
+
+#[test]
+fn assets_are_kept_by_browsers_and_pages_are_not() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    let browser = Browser::elsewhere(&served);
+    let page = browser.get("/sign-in").text;
+    let begin = page.find("href=\"./assets/").unwrap() + "href=\"./".len();
+    let style = &page[begin..begin + page[begin..].find('"').unwrap()];
+    let asset = browser.get(&format!("/{style}"));
+    assert_eq!(asset.headers["content-type"], "text/css; charset=utf-8");
+    assert!(asset.headers["cache-control"].to_str().unwrap().contains("immutable"));
+    assert_eq!(browser.get("/assets/other.css").status, 404);
+    assert_eq!(browser.get("/sign-in").headers["cache-control"], "no-store");
+}
