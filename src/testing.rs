@@ -431,7 +431,7 @@ pub mod store {
         pub use crate::store::params::ParamFiles;
     }
     pub mod queue {
-        pub use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
+        pub use crate::store::queue::{Barrier, Journal, QueueStore, Rows, StoredRow};
     }
     pub mod sled {
         pub use crate::store::sled::{open, open_at};

@@ -10,6 +10,6 @@ tests/clients/install.sh || echo "run.sh: going on without the clients" >&2
 tests/prometheus/install.sh || echo "run.sh: going on without Prometheus" >&2
 tests/s3/install.sh || echo "run.sh: going on without the S3 server" >&2
 tests/whisper/install.sh || echo "run.sh: going on without the library of whisper.cpp" >&2
-# Many tests wait for the disk or for a process: one more at a time than there are processors.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) + 1))}"
+# Tests wait for disks, processes and time for about half of theirs: twice as many at a time as there are processors.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
 exec cargo test --locked "$@"
