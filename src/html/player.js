@@ -155,6 +155,28 @@
     leave();
   };
 
+  // The waveform: how far it is played, and a click on it plays there.
+  const wave = byId("waveform");
+  if (wave) {
+    const played = wave.querySelector(".played");
+    const picture = wave.querySelector("img");
+    const draw = () => {
+      played.style.width = media.duration > 0 ? `${(100 * media.currentTime) / media.duration}%` : "0";
+    };
+    wave.hidden = false;
+    picture.addEventListener("error", () => {
+      wave.hidden = true;
+    });
+    media.addEventListener("timeupdate", draw);
+    media.addEventListener("seeked", draw);
+    wave.addEventListener("click", (event) => {
+      const box = wave.getBoundingClientRect();
+      if (!(media.duration > 0)) return;
+      seek(((event.clientX - box.left) / box.width) * media.duration);
+      play();
+    });
+  }
+
   media.addEventListener("play", () => {
     if (!frame) frame = requestAnimationFrame(tick);
   });

@@ -6,7 +6,7 @@ use super::api::call::Call;
 use super::api::routes::{BASE, Endpoint, endpoints};
 use super::api::{control, events, metrics, openapi};
 use super::pages;
-use super::pages::{BulkRun, Notes, PageFailure};
+use super::pages::{BulkRun, Notes, PageFailure, PlanRun, Waveforms};
 use crate::clock::Clock;
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;
@@ -54,6 +54,8 @@ pub struct Api {
     pub notes: Notes,
     /// The command for many jobs that is being carried out.
     pub bulk: BulkRun,
+    pub plan: PlanRun,
+    pub waveforms: Waveforms,
     document: Value,
 }
 
@@ -144,6 +146,8 @@ impl ApiListener {
             zone,
             notes: Notes::default(),
             bulk: BulkRun::default(),
+            plan: PlanRun::default(),
+            waveforms: Waveforms::default(),
             gate: Gate::new(config, address.port(), Arc::clone(&clock)),
             document: openapi::document(&endpoints),
             clock: Arc::clone(&clock),

@@ -5,5 +5,8 @@ mod activity;
 mod browser;
 mod columns;
 mod evaluate;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 
 pub use browser::{Browser, activity, browse, matching};

@@ -353,6 +353,23 @@ pub(super) async fn get_media(
     respond(file, (media.media_type, &media.tag), range, media.size).await.map_err(failed)
 }
 
+/// Handles `GET /jobs/{id}/waveform.svg`: how loud the recording is.
+pub(super) async fn get_waveform(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, PageFailure> {
+    let shown = shown(&api, &caller, &id).await?;
+    let handler = api.latest.get();
+    let media = open_media(&handler, &shown.job).await.map_err(PageFailure::not_found)?;
+    let picture = api.waveforms.of(media).await.map_err(PageFailure::not_found)?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+    ];
+    Ok((headers, picture.to_string()).into_response())
+}
+
 /// Handles `GET /jobs/{id}/result.json`: the kept result, as the service gave it.
 pub(super) async fn get_result(
     State(api): State<Arc<Api>>,

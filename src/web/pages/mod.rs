@@ -9,14 +9,18 @@ mod job;
 mod jobs;
 mod notes;
 mod overview;
+mod plan;
 mod recording;
 pub(super) mod routes;
 mod shell;
 mod sign_in;
 mod sources;
 mod visible_text;
+mod waveform;
 mod words;
 
 pub(super) use bulk::BulkRun;
 pub(super) use failure::PageFailure;
 pub(super) use notes::Notes;
+pub(super) use plan::PlanRun;
+pub(super) use waveform::Waveforms;

@@ -2,7 +2,7 @@
 
 use super::assets::serve_asset;
 use super::failure::PageFailure;
-use super::{job, jobs, overview, sign_in, sources};
+use super::{job, jobs, overview, plan, sign_in, sources};
 use crate::web::access::AccessRefusal;
 use crate::web::server::Api;
 use axum::extract::Path;
@@ -20,8 +20,10 @@ pub fn router() -> Router<Arc<Api>> {
         .route("/jobs/all/run", post(jobs::run))
         .route("/jobs/{id}", get(job::get_job))
         .route("/jobs/{id}/media", get(job::get_media))
+        .route("/jobs/{id}/waveform.svg", get(job::get_waveform))
         .route("/jobs/{id}/result.json", get(job::get_result))
         .route("/jobs/{id}/command", post(job::command))
+        .route("/plan", get(plan::get_plan).post(plan::make))
         .route("/sources", get(sources::get_sources))
         .route("/sources/command", post(sources::command))
         .route("/sign-in", get(sign_in::get_form).post(sign_in::sign_in))

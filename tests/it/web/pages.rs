@@ -56,6 +56,9 @@ fn a_recording_is_sent_in_parts_and_never_from_outside_its_source() {
     assert_eq!((part.status.as_u16(), part.text.as_str()), (206, "RIFF"));
     assert_eq!(part.headers["content-range"].to_str().unwrap(), format!("bytes 0-3/{}", bytes.len()));
     assert_eq!(part.headers["content-type"], "audio/wav");
+    let picture = browser.get("/jobs/1/waveform.svg");
+    assert_eq!(picture.headers["content-type"], "image/svg+xml");
+    assert!(picture.text.starts_with("<svg ") && picture.text.matches('M').count() > 20, "{}", picture.text);
     let beyond = served.send(browser.request(Method::GET, "/jobs/1/media").header("range", "bytes=999999999-"));
     assert_eq!(beyond.status, 416);
     // Somebody puts a link to a file of others in the place of the recording.
@@ -136,4 +139,21 @@ fn assets_are_kept_by_browsers_and_pages_are_not() {
     assert!(asset.headers["cache-control"].to_str().unwrap().contains("immutable"));
     assert_eq!(browser.get("/assets/other.css").status, 404);
     assert_eq!(browser.get("/sign-in").headers["cache-control"], "no-store");
+}
+
+#[test]
+fn a_plan_is_made_on_a_page_before_a_run_is_released() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    let browser = Browser::of(&served, "otto");
+    browser.post("/sources/command", &[("command", "pause")]);
+    served.bed.drop_in(0, "talk.wav");
+    assert_eq!(Browser::of(&served, "vera").post("/plan", &[]).status, 403);
+    assert_eq!(location(&browser.post("/plan", &[])), "plan");
+    wait_until("the plan is made", || browser.get("/plan").text.contains("Made on "));
+    let page = browser.get("/plan").text;
+    assert!(page.contains("for otto") && page.contains("inbox") && page.contains("Resume everything"), "{page}");
+    let same = served.bed.run(["plan"]).stdout;
+    let first = same.lines().next().unwrap();
+    assert!(!first.is_empty() && page.contains(first), "{first} is not in {page}");
 }
