@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -31,8 +32,11 @@ class Browser:
     def ask(self, path, body=None, method="POST"):
         data = json.dumps(body or {}).encode() if method == "POST" else None
         asked = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(asked, timeout=LIMIT) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(asked, timeout=LIMIT) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as refused:
+            sys.exit(f"{path} {json.dumps(body)[:300]}: {json.load(refused)['value']['message']}")
 
     def run(self, script):
         return self.ask("/execute/sync", {"script": script, "args": []})

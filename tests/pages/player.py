@@ -56,6 +56,21 @@ def sign_in(browser, base, key, path):
     return {"form": form, "unlabelled": unlabelled, "cookie_of_scripts": browser.run("return document.cookie")}
 
 
+# What of a page has too little contrast (WCAG 2.2, 1.4.3).
+CONTRAST = """
+    const rgb = (text) => text.match(/[0-9.]+/g).map(Number);
+    const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const back = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+    const low = [];
+    for (const e of document.querySelectorAll('body *')) {
+      if (!Array.from(e.childNodes).some((n) => n.nodeType === 3 && n.data.trim())) continue;
+      const [a, b] = [light(rgb(getComputedStyle(e).color)), light(back(e))].sort((x, y) => y - x);
+      if ((a + 0.05) / (b + 0.05) < 4.5) low.push([e.tagName, e.className, (a + 0.05) / (b + 0.05)]);
+    }
+    return low;"""
+
 WORD = "(document.querySelector('.w.now') || {}).textContent"
 
 
@@ -147,24 +162,11 @@ def scrolled(browser, motion):
 
 def sizes(browser, pictures):
     """Narrow and dark: nothing is wider than the window, and every text has enough contrast (WCAG 2.2, 1.4.3)."""
-    contrast = """
-        const rgb = (text) => text.match(/[0-9.]+/g).map(Number);
-        const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-          return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-        const back = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
-          if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
-        const low = [];
-        for (const e of document.querySelectorAll('body *')) {
-          if (!Array.from(e.childNodes).some((n) => n.nodeType === 3 && n.data.trim())) continue;
-          const [a, b] = [light(rgb(getComputedStyle(e).color)), light(back(e))].sort((x, y) => y - x);
-          if ((a + 0.05) / (b + 0.05) < 4.5) low.push([e.tagName, e.className, (a + 0.05) / (b + 0.05)]);
-        }
-        return low;"""
     read = {}
     for scheme in ("light", "dark"):
         browser.media(prefers_color_scheme=scheme)
         browser.run("document.getElementById('media').currentTime = 1; document.getElementById('media').dispatchEvent(new Event('timeupdate'))")
-        read[scheme] = browser.run(contrast)
+        read[scheme] = browser.run(CONTRAST)
     browser.size(1000, 900)
     browser.run("scrollTo(0, 0)")
     browser.picture(pictures / "dark.png")
@@ -251,4 +253,5 @@ def main():
             browser.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

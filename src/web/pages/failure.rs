@@ -53,7 +53,9 @@ impl From<AccessRefusal> for PageFailure {
 impl IntoResponse for PageFailure {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Not possible");
-        let page = FailurePage { shell: Shell::new(title, Nav::None, 0), words: self.words };
+        // It may stand at any depth.
+        let shell = Shell { root: "/", ..Shell::new(title, Nav::None, 0) };
+        let page = FailurePage { shell, words: self.words };
         let mut response = page_with(self.status, &page).unwrap_or_else(|_| self.status.into_response());
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
