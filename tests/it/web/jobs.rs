@@ -108,7 +108,8 @@ fn a_command_for_all_that_match_asks_first_and_reaches_exactly_them() {
     let progress = browser.get("/jobs/all").text;
     assert!(progress.contains("4 of 4 jobs, ended; 0 refused"), "{progress}");
     assert!(progress.contains("by <bdi>otto</bdi>"), "{progress}");
-    let history = served.get("/api/v1/jobs/1", "vera").1["history"].to_string();
+    let bad = served.bed.jobs()["bad 000.wav"]["id"].as_u64().unwrap();
+    let history = served.get(&format!("/api/v1/jobs/{bad}"), "vera").1["history"].to_string();
     assert!(history.contains("otto gave the command `retry`"), "{history}");
     // What cannot be done is said of each job.
     let run = browser.post("/jobs/all/run", &[("command", "cancel"), ("seen", "12")]);
