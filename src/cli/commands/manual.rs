@@ -44,6 +44,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/full-disk.md"),
     page!("docs/how-to/hosted-service.md"),
     page!("docs/how-to/http-api.md"),
+    page!("docs/how-to/queue-pages.md"),
     page!("docs/how-to/jobs.md"),
     page!("docs/how-to/known-speakers.md"),
     page!("docs/how-to/kubernetes.md"),

@@ -1,12 +1,15 @@
 "use strict";
-// Renews the page when something happened in the queue, at most every few seconds, while somebody looks at it. A page that
-// nobody sees asks nothing.
+// Renews the page when something happened in the queue, while somebody looks at it: after some seconds at first, then less
+// and less often until somebody touches the page again. A page that nobody sees asks nothing.
 (() => {
   const SHORTEST = 5000;
   const LONGEST = 60000;
+  const RENEWALS = "scribed-renewals";
   const address = document.currentScript ? document.currentScript.dataset.events : null;
   if (!address) return;
   const loaded = Date.now();
+  let renewals = Number(sessionStorage.getItem(RENEWALS)) || 0;
+  const least = () => Math.min(LONGEST, SHORTEST * 1.3 ** renewals);
   let events = null;
   let timer = 0;
 
@@ -18,13 +21,16 @@
     timer = 0;
     if (document.hidden) return;
     if (isBusy()) later(SHORTEST);
-    else location.reload();
+    else {
+      sessionStorage.setItem(RENEWALS, String(renewals + 1));
+      location.reload();
+    }
   };
   const later = (wait) => {
     if (timer) return;
     timer = setTimeout(renew, wait);
   };
-  const changed = () => later(Math.max(0, SHORTEST - (Date.now() - loaded)));
+  const changed = () => later(Math.max(0, least() - (Date.now() - loaded)));
   const open = () => {
     if (events || document.hidden) return;
     events = new EventSource(address);
@@ -40,6 +46,12 @@
     else if (Date.now() - loaded > SHORTEST) renew();
     else open();
   });
+  for (const touched of ["pointerdown", "keydown", "scroll"]) {
+    addEventListener(touched, () => {
+      renewals = 0;
+      sessionStorage.removeItem(RENEWALS);
+    }, { passive: true });
+  }
   addEventListener("pagehide", close);
   setTimeout(() => later(0), LONGEST);
   open();
