@@ -88,6 +88,16 @@ fn main() -> Result<()> {
         is_within &= median < LIMIT;
         println!("{name:<36} {median:>10.1?} {slowest:>10.1?} {bytes:>10}");
     }
+    let before = served.processor()?;
+    for _ in 0..TIMES {
+        served.view("/")?;
+    }
+    let each = (served.processor()? - before) / TIMES as f64;
+    println!(
+        "a page that is left open: {:.1} ms of processor time a minute, {:.3} % of a core",
+        each * 1e3,
+        each / 0.6
+    );
     println!(
         "every median is {} the limit of {LIMIT:?}; memory {} MB",
         if is_within { "below" } else { "NOT below" },
@@ -192,6 +202,13 @@ impl Served {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
         Ok((begun.elapsed(), String::from_utf8_lossy(&answer).into_owned()))
+    }
+
+    /// Returns the user and system time of the program, in seconds.
+    fn processor(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().ok_or("no fields")?.split_whitespace().collect();
+        Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
     }
 
     /// Returns the resident memory in MB.

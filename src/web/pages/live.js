@@ -46,7 +46,7 @@
     else if (Date.now() - loaded > SHORTEST) renew();
     else open();
   });
-  for (const touched of ["pointerdown", "keydown", "scroll"]) {
+  for (const touched of ["pointerdown", "keydown"]) {
     addEventListener(touched, () => {
       renewals = 0;
       sessionStorage.removeItem(RENEWALS);
