@@ -46,7 +46,7 @@ pub const FILE: &[ConfigKey] = &[
     table("retry", &[value("attempts"), value("first"), value("max")]),
     table("web", WEB),
     table("notify", NOTIFY),
-    table("telemetry", &[value("otlp")]),
+    table("telemetry", &[value("otlp"), value("headers"), value("ca")]),
     table("serve", SERVE),
     table("captions", CAPTIONS),
     table("review", REVIEW),
