@@ -54,6 +54,8 @@ pub struct Config {
     pub spool: u64,
     /// How long the history of jobs is kept; `None` means for ever.
     pub keep_history: Option<Duration>,
+    /// How long kept results stay after the end of their job; `None` means for ever.
+    pub keep_results: Option<Duration>,
     /// The services by name; never empty. If the file does not configure [`ServiceName::DEFAULT`], that is the embedded
     /// service, and is present only if a source uses it or there is no other.
     pub services: BTreeMap<ServiceName, ServiceConfig>,

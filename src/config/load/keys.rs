@@ -37,7 +37,7 @@ pub enum Holds {
 
 pub const FILE: &[ConfigKey] = &[
     value("timezone"),
-    table("state", &[value("store"), value("spool"), value("keep_history")]),
+    table("state", &[value("store"), value("spool"), value("keep_history"), value("keep_results")]),
     table("service", SERVICE),
     ConfigKey { name: "services", holds: Holds::NamedTables(SERVICE) },
     table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook"), TLS]),

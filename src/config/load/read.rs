@@ -220,6 +220,7 @@ impl Reader<'_> {
             text: ConfigText(self.text.into()),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             keep_history: file.section("state").get("keep_history", some_time_in("d")).map(|spot| spot.value),
+            keep_results: file.section("state").get("keep_results", some_time_in("d")).map(|spot| spot.value),
             services,
             budget,
             zone,

@@ -60,7 +60,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         | "service.poll.give_up"
         | "service.lag"
         | "service.retention"
-        | "state.keep_history" => S::Span,
+        | "state.keep_history"
+        | "state.keep_results" => S::Span,
         "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
         "service.upload" => S::Choice(&["original", "audio"]),
         "service.price_per_hour" => S::Number,
