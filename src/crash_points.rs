@@ -56,6 +56,8 @@ pub enum Point {
     ResultBegun,
     /// The result is stored.
     ResultKept,
+    /// The removal of old results is recorded, and they still exist.
+    RemovalRecorded,
     /// The hashes of outputs are about to be stored, by which they are recognised as scribed's.
     Announcing,
     /// The hashes are durable.

@@ -12,6 +12,7 @@
 //! web/                 floor 6   the HTTP API, the metrics, the pages, and who may use them; beside daemon/
 //! notifications/       floor 6   who is notified of what, and when; beside daemon/
 //! control/             floor 5   what commands ask of the queue, with a daemon and without
+//! notifications/queue notifications/spool   floor 4   what waits for each target, and its files
 //! pipeline/engine/     floor 4   claims jobs, runs their stages, commits what comes of them
 //! server/              floor 4   the embedded transcription service
 //! callbacks/           floor 4   the receiver of callbacks

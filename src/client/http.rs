@@ -20,7 +20,8 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::request_counts::{RequestCounts, RequestOperation, RequestOutcome, RequestTotal};
 use crate::domain::time_span::time_span;
-use crate::tls::trust::{self, Authorities};
+use crate::tls::http_client::{self, ClientRoute, describe};
+use crate::tls::trust::Authorities;
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
 use crate::wire::page::ListQuery;
 use crate::wire::{record, upload};
@@ -309,43 +310,22 @@ fn build(
     plain_http: PlainHttp,
     service: &str,
 ) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
-    let is_https = base.scheme() != "http";
-    let usual = authorities.build(is_https, || builder(base, timeouts.connect, plain_http));
-    let creates = authorities.build(is_https, || {
-        let creates = builder(base, timeouts.create_connect, plain_http);
+    let route = ClientRoute::to(base, plain_http);
+    let usual = http_client::client(route, authorities, |builder| builder.connect_timeout(timeouts.connect));
+    let creates = http_client::client(route, authorities, |builder| {
+        let creates = builder.connect_timeout(timeouts.create_connect);
         creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0)
     });
     usual.and_then(|usual| creates.map(|creates| (usual, creates))).map_err(|error| no_client(error, service))
 }
 
-fn builder(base: &Url, connect: Duration, plain_http: PlainHttp) -> reqwest::ClientBuilder {
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(connect)
-        .http1_only();
-    let host = base.host_str().unwrap_or_default();
-    let may_use_proxy = plain_http.may_use_proxy(base.scheme(), host) && !host.ends_with(".localhost");
-    if may_use_proxy { builder } else { builder.no_proxy() }
-}
-
 fn no_client(error: reqwest::Error, service: &str) -> ClientError {
-    let (service, why) = (service.to_owned(), deepest(error));
+    let (service, why) = (service.to_owned(), describe(error));
     if why.contains("certificates") {
         ClientError::Certificates { service, why }
     } else {
         ClientError::Build { service, why }
     }
-}
-
-/// Returns the innermost cause, which is the most useful ("Connection refused"), without the address.
-fn deepest(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 /// A request without an answer.
@@ -363,7 +343,7 @@ impl NoAnswer {
 
     fn of(error: reqwest::Error) -> Self {
         let nothing_sent = error.is_connect();
-        let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
+        let why = describe(error);
         let words = if nothing_sent {
             format!("could not be reached, nothing was sent: {why}")
         } else if why.contains("invalid HTTP version") {
@@ -492,7 +472,9 @@ impl HttpClient {
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return None,
-                Err(error) => return Some(format!("connection closed after {} bytes: {}", body.len(), deepest(error))),
+                Err(error) => {
+                    return Some(format!("connection closed after {} bytes: {}", body.len(), describe(error)));
+                }
             }
         }
     }

@@ -54,6 +54,8 @@ pub struct Config {
     pub spool: u64,
     /// How long the history of jobs is kept; `None` means for ever.
     pub keep_history: Option<Duration>,
+    /// How long kept results stay after the end of their job; `None` means for ever.
+    pub keep_results: Option<Duration>,
     /// The services by name; never empty. If the file does not configure [`ServiceName::DEFAULT`], that is the embedded
     /// service, and is present only if a source uses it or there is no other.
     pub services: BTreeMap<ServiceName, ServiceConfig>,
@@ -70,8 +72,8 @@ pub struct Config {
     pub web: Option<WebConfig>,
     /// Who is notified of what.
     pub notify: Arc<NotifyConfig>,
-    /// The address of the collector that traces are sent to, if configured.
-    pub otlp: Option<Url>,
+    /// The collector that traces are sent to, if configured.
+    pub otlp: Option<TraceCollector>,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.
@@ -92,6 +94,24 @@ impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConfigText(…)")
     }
+}
+
+/// A collector of traces, to which OTLP/HTTP is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceCollector {
+    /// The address below which the protocol has its paths.
+    pub url: Url,
+    /// What each request has beside the headers of the protocol.
+    pub headers: Vec<TraceHeader>,
+    /// The authorities that are trusted in addition to those of the machine.
+    pub authorities: Authorities,
+}
+
+/// A header for a collector. Its value may be a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceHeader {
+    pub name: HeaderName,
+    pub value: Secret,
 }
 
 /// A warning about a setting that is accepted but has no useful effect.

@@ -93,23 +93,26 @@ impl Mask<'_> {
     }
 }
 
-/// Whether an equals sign is in the table `[serve.keys]`, or after a dotted key below it: any name there may have a
-/// secret.
+/// Whether an equals sign is in the table `[serve.keys]` or `[telemetry.headers]`, or after a dotted key below it: any
+/// name there may have a secret.
 fn is_of_keys(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
     // A brace or comma may begin a key of an inline table.
     let key = bare(text[line..at].rsplit(['{', ',']).next().unwrap_or_default());
     let in_table = text[..line].lines().rev().find_map(is_header_of_keys).unwrap_or(false);
-    in_table || ["keys.", "serve.keys."].iter().any(|keys| key.starts_with(keys)) || key.contains('\\')
+    in_table
+        || ["keys.", "serve.keys.", "headers.", "telemetry.headers."].iter().any(|keys| key.starts_with(keys))
+        || key.contains('\\')
 }
 
-/// Whether a header for `[serve.keys]` or a table below it is in this line; `None` if the line is no header. A line
+/// Whether a header for one of these tables, or a table below it, is in this line; `None` if the line is no header. A line
 /// with quotes may also be an element of an array, and so does not end the table.
 fn is_header_of_keys(line: &str) -> Option<bool> {
     let line = line.trim();
     let name = bare(line.strip_prefix('[')?.split_once(']')?.0);
     let name = name.trim_start_matches('[');
-    let is_of_keys = name == "serve.keys" || name.starts_with("serve.keys.") || name.contains('\\');
+    let is_of = |table: &str| name.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let is_of_keys = ["serve.keys", "telemetry.headers"].into_iter().any(is_of) || name.contains('\\');
     (is_of_keys || !line.contains(['"', '\''])).then_some(is_of_keys)
 }
 
@@ -157,7 +160,7 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     let slip = ["key", "keys"].iter().any(|known| strsim::osa_distance(&name, known) <= 1);
     let says = ["key", "secret", "token", "passw"].iter().any(|part| name.contains(part));
-    (slip || says) && name != "key_header"
+    (slip || says || name == "headers" || name == "authorization") && name != "key_header"
 }
 
 #[cfg(test)]
@@ -197,6 +200,13 @@ alice = "hunter2"
 carol = ["env:C", "hunter2"]
 [state]
 store = "sled:x"
+[telemetry]
+headers = { authorization = "Bearer hunter2", x-plain = "env:X", "x-org" = "hunter2" }
+headers . x-other = "hunter2"
+[telemetry . headers]
+x-scope = "hunter2"
+[state]
+plain = "x"
 "#;
         let seen = redact(text);
         assert_eq!(seen.len(), text.len());
@@ -231,6 +241,13 @@ store = "sled:x"
         carol = ["env:C", *********]
         [state]
         store = "sled:x"
+        [telemetry]
+        headers = { ************* * ******* ********, ******* * "env:X", ******* * ********* }
+        headers . x-other = *********
+        [telemetry . headers]
+        x-scope = *********
+        [state]
+        plain = "x"
         "#);
     }
 }

@@ -15,6 +15,9 @@ pub struct Secret(String);
 /// Reads an environment variable; replaceable, so that tests need not change the process's environment.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
+/// Reads a secret from where it is: [`Secret::fetch`] or [`Secret::fetch_header_value`].
+pub(super) type FetchSecret = fn(&str, &Path, Env<'_>) -> Result<Secret, (String, String)>;
+
 /// The largest key file in bytes: a longer one is a wrong path.
 pub(super) const LONGEST: u64 = 64 * 1024;
 
@@ -35,13 +38,16 @@ impl Secret {
     /// # Errors
     /// The problem and its fix, both without the secret.
     pub fn fetch(written: &str, folder: &Path, env: Env<'_>) -> Result<Self, (String, String)> {
-        stands_elsewhere(written)?;
-        let text = match written.split_once(':') {
-            Some(("env", name)) => from_env(name, env)?,
-            Some((_, path)) => from_file(&folder.join(from_credentials(path, env)?))?,
-            None => String::new(),
-        };
-        usable(text, written)
+        usable(read(written, folder, env)?, written, |c| c.is_ascii_graphic())
+    }
+
+    /// Reads the whole value of a header like [`Secret::fetch`]. It may contain spaces, unlike a key.
+    ///
+    /// # Errors
+    /// As [`Secret::fetch`].
+    pub fn fetch_header_value(written: &str, folder: &Path, env: Env<'_>) -> Result<Self, (String, String)> {
+        let text = read(written, folder, env)?;
+        usable(text.trim_matches(' ').to_owned(), written, |c| c.is_ascii_graphic() || c == b' ')
     }
 
     /// Checks a location like [`Secret::fetch`], without reading it, for commands that use no service. The secret is
@@ -57,6 +63,15 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+fn read(written: &str, folder: &Path, env: Env<'_>) -> Result<String, (String, String)> {
+    stands_elsewhere(written)?;
+    match written.split_once(':') {
+        Some(("env", name)) => from_env(name, env),
+        Some((_, path)) => from_file(&folder.join(from_credentials(path, env)?)),
+        None => Ok(String::new()),
     }
 }
 
@@ -133,7 +148,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
 }
 
 /// Checks that a key can be a header's value (RFC 9110: visible ASCII).
-fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
+fn usable(text: String, written: &str, may_contain: fn(u8) -> bool) -> Result<Secret, (String, String)> {
     let fix = || "a key is one line of visible ASCII characters".to_owned();
     if text.is_empty() {
         let fix = match written.split_once(':') {
@@ -142,7 +157,7 @@ fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
         };
         return Err((format!("the key of `{written}` is empty"), fix));
     }
-    if !text.bytes().all(|c| c.is_ascii_graphic()) {
+    if !text.bytes().all(may_contain) {
         return Err((format!("the key of `{written}` has characters that a header cannot contain"), fix()));
     }
     Ok(Secret(text))
@@ -164,6 +179,16 @@ mod tests {
         std::fs::write(folder.path().join("key"), "hunter2\r\n").unwrap();
         let secret = Secret::fetch("file:key", folder.path(), &|_| None).unwrap();
         assert_eq!((secret.expose(), fetch("env:KEY").unwrap().expose()), ("hunter2", "hunter2"));
+    }
+
+    #[test]
+    fn the_value_of_a_header_may_have_spaces_and_a_key_may_not() {
+        let env = |name: &str| (name == "AUTH").then(|| OsString::from("Bearer hunter2"));
+        let value = Secret::fetch_header_value("env:AUTH", Path::new("/nowhere"), &env).unwrap();
+        assert_eq!(value.expose(), "Bearer hunter2");
+        Secret::fetch("env:AUTH", Path::new("/nowhere"), &env).unwrap_err();
+        let lines = |_: &str| Some(OsString::from("Bearer a\nx-other: b"));
+        Secret::fetch_header_value("env:AUTH", Path::new("/nowhere"), &lines).unwrap_err();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::commands::status;
 use super::gone_manifests::gone_manifests;
+use super::notification_targets::undelivered;
 use super::transport::handler::CommandHandler;
 use super::transport::protocol::ManifestStatus;
 use crate::domain::budget::Period;
@@ -51,6 +52,7 @@ pub async fn facts(
         used_up_for_now,
         paused: paused(&pauses, now),
         waiting,
+        undelivered: undelivered(handler).await,
         ..QueueFacts::default()
     })
 }

@@ -18,6 +18,7 @@ pub(crate) mod last_lists;
 pub(crate) mod last_pass;
 mod long_waits;
 pub(crate) mod media_address;
+pub(crate) mod notification_targets;
 pub(crate) mod plan;
 mod scan_times;
 mod shared_configuration;

@@ -3,9 +3,10 @@
 use crate::domain::names::Timestamp;
 use crate::store::journal;
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A part of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,12 +74,29 @@ pub struct FileSpace {
     pub files: u64,
 }
 
+impl FileSpace {
+    fn add(&mut self, file: &Metadata) {
+        self.files += 1;
+        self.bytes += file.len();
+    }
+}
+
 /// The space of all parts that have files.
 #[derive(Debug, Default)]
 pub struct StateSize {
     pub parts: BTreeMap<StatePart, FileSpace>,
     /// What of the history `keep_history` removes at the next start, if it is set.
     pub old_history: Option<FileSpace>,
+    /// The kept results that were stored longer ago than `keep_results`, if it is set. Those of them that no job needs are
+    /// removed.
+    pub old_results: Option<FileSpace>,
+}
+
+/// How long history and kept results stay; `None` means for ever.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeptFor {
+    pub history: Option<Duration>,
+    pub results: Option<Duration>,
 }
 
 impl StateSize {
@@ -92,35 +110,42 @@ impl StateSize {
 ///
 /// # Errors
 /// A folder cannot be read.
-pub fn state_size(
-    state: &Path,
-    service: &Path,
-    keep_history: Option<Duration>,
-    now: Timestamp,
-) -> io::Result<StateSize> {
+pub fn state_size(state: &Path, service: &Path, keep: KeptFor, now: Timestamp) -> io::Result<StateSize> {
     let mut size = StateSize::default();
-    sum(state, &mut size.parts, &StatePart::of)?;
+    let limit = keep.results.map(|keep| now.saturating_sub(keep));
+    size.old_results = limit.map(|_| FileSpace::default());
+    each_file(state, &mut |below, found| {
+        let part = StatePart::of(below);
+        size.parts.entry(part).or_default().add(found);
+        let is_result = part == StatePart::Results && below.extension().is_some_and(|ending| ending == "gz");
+        if let (true, Some(limit), Some(old)) = (is_result, limit, &mut size.old_results)
+            && modified(found).is_some_and(|stored| stored < limit)
+        {
+            old.add(found);
+        }
+    })?;
     if !service.starts_with(state) {
-        let of_service =
-            |below: &Path| StatePart::of_service(below.iter().next().map(|name| name.to_string_lossy()).as_deref());
-        sum(service, &mut size.parts, &of_service)?;
+        each_file(service, &mut |below, found| {
+            let folder = below.iter().next().map(|name| name.to_string_lossy());
+            size.parts.entry(StatePart::of_service(folder.as_deref())).or_default().add(found);
+        })?;
     }
-    if let Some(keep) = keep_history {
+    if let Some(keep) = keep.history {
         let mut old = FileSpace::default();
         for file in journal::old_files(&state.join("history"), keep, now)? {
-            old.files += 1;
-            old.bytes += file.metadata()?.len();
+            old.add(&file.metadata()?);
         }
         size.old_history = Some(old);
     }
     Ok(size)
 }
 
-fn sum(
-    folder: &Path,
-    parts: &mut BTreeMap<StatePart, FileSpace>,
-    part_of: &dyn Fn(&Path) -> StatePart,
-) -> io::Result<()> {
+fn modified(found: &Metadata) -> Option<Timestamp> {
+    let since_1970 = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp(i64::try_from(since_1970.as_millis()).ok()?))
+}
+
+fn each_file(folder: &Path, take: &mut dyn FnMut(&Path, &Metadata)) -> io::Result<()> {
     for entry in walkdir::WalkDir::new(folder).follow_links(true) {
         let is_gone =
             |error: &walkdir::Error| error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -130,10 +155,7 @@ fn sum(
         };
         let Ok(found) = entry.metadata() else { continue };
         if found.is_file() {
-            let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-            let part = parts.entry(part_of(below)).or_default();
-            part.files += 1;
-            part.bytes += found.len();
+            take(entry.path().strip_prefix(folder).unwrap_or(entry.path()), &found);
         }
     }
     Ok(())

@@ -57,6 +57,7 @@ use crate::store::snapshot::SnapshotFolder;
 use crate::tls::pair::PairError;
 use ownership::FolderOwnership;
 use reqwest::Url;
+use result_retention::ResultRetention;
 use service_clients::{EmbeddedService, ServiceClients, build_clients};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -73,6 +74,7 @@ mod ownership;
 mod recognisers;
 mod reload;
 mod rerender;
+mod result_retention;
 mod service_clients;
 mod source_rename;
 
@@ -365,8 +367,21 @@ impl Daemon {
         let (watches, lists) = (futures_util::future::try_join_all(watches), futures_util::future::try_join_all(lists));
         let rendered = rerender::rerender_changed(&self.ground, setup);
         let history = history_retention::remove_daily(&setup.config, &*self.clock);
+        let retention = self.result_retention(&setup.config);
         // There is at least one source of either kind, and its loop never ends.
-        futures_util::future::try_join4(watches, lists, rendered, history).await.map(drop)
+        futures_util::future::try_join5(watches, lists, rendered, history, retention.remove_daily()).await.map(drop)
+    }
+
+    /// Removes the kept results that `keep_results` gives up, unless that was done within a day.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn remove_old_results(&self) -> Result<(), StoreError> {
+        self.result_retention(&self.setup().config).remove_if_due().await
+    }
+
+    fn result_retention<'a>(&'a self, config: &'a Config) -> ResultRetention<'a> {
+        ResultRetention { store: &*self.store, clock: &*self.clock, results: kept(config), config }
     }
 
     /// Writes the receipts of all manifests.

@@ -35,12 +35,15 @@ pub(super) async fn rerender_changed(ground: &SharedParts, setup: &Setup) -> Res
         tools: &tools,
     };
     let mut filter = Filter { stages: vec![StageKind::Written], after: None, limit: PAGE_SIZE };
+    let mut without_result = 0_u64;
     loop {
         let jobs = ground.store.page(&filter).await?;
         let next = jobs.last().filter(|_| jobs.len() == PAGE_SIZE).map(|job| job.id);
         let jobs: Vec<Job> = jobs.into_iter().filter(|job| sources.contains_key(&job.key.source)).collect();
         for done in render_jobs(&parts, jobs, &RenderRun::default()).await? {
-            if let Some(problem) = &done.problem {
+            if done.is_result_removed {
+                without_result += 1;
+            } else if let Some(problem) = &done.problem {
                 tracing::warn!(job = %done.job, path = %done.key.path, reason = %problem, "the outputs of a job were not rendered again");
             } else if done.files.iter().any(|file| file.change.is_made()) {
                 tracing::info!(job = %done.job, path = %done.key.path, "scribed rendered the outputs of a job again: its settings have changed");
@@ -48,9 +51,16 @@ pub(super) async fn rerender_changed(ground: &SharedParts, setup: &Setup) -> Res
         }
         filter.after = next;
         if next.is_none() {
-            return Ok(());
+            break;
         }
     }
+    if without_result > 0 {
+        tracing::info!(
+            jobs = without_result,
+            "the outputs of jobs were not rendered again: `keep_results` has removed their results"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the `auto` sources that have jobs with other settings than now.

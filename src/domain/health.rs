@@ -14,6 +14,9 @@ use std::time::Duration;
 /// An outage shorter than this is a warning, because most end by themselves. A longer one is critical.
 pub const LONG_OUTAGE: Duration = Duration::from_secs(15 * 60);
 
+/// A message that was not delivered within this time is reported: most receivers answer again sooner.
+const LATE_DELIVERY: Duration = Duration::from_secs(3600);
+
 /// What is known about a queue when its health is assessed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -58,6 +61,21 @@ pub struct QueueFacts {
     /// Why the state directory cannot be written; `None` if it can.
     #[serde(default)]
     pub state_fault: Option<String>,
+    /// Messages to targets of `[notify]` that were not delivered yet.
+    pub undelivered: Vec<UndeliveredMessage>,
+}
+
+/// A message that waits for its delivery to a target of `[notify]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndeliveredMessage {
+    /// The name of the target.
+    pub target: String,
+    /// How many events wait for the target.
+    pub events: u64,
+    /// How long the message has been waiting.
+    pub age: Duration,
+    /// What the last attempt said, if it failed.
+    pub error: Option<String>,
 }
 
 /// Jobs that have made no progress for long, and the one of them that has waited longest.
@@ -237,6 +255,7 @@ pub fn assess(facts: &QueueFacts) -> Health {
         .chain(facts.paused.iter().map(paused))
         .chain(facts.late_pass.iter().map(|words| late_pass(words)))
         .chain(facts.long_waits.iter().map(long_waits))
+        .chain(facts.undelivered.iter().filter(|message| message.age >= LATE_DELIVERY).map(undelivered))
         .collect();
     reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.level), std::cmp::Reverse(reason.exit)));
     Health { reasons }
@@ -404,6 +423,14 @@ fn paused(source: &Option<SourceName>) -> Reason {
 
 fn late_pass(words: &str) -> Reason {
     reason(Level::Warning, PassExit::Done, "late_pass", words.to_owned(), Some("scribed status"))
+}
+
+fn undelivered(message: &UndeliveredMessage) -> Reason {
+    let UndeliveredMessage { target, events, age, error } = message;
+    let (hours, events) = (age.as_secs() / 3600, count(*events, "event"));
+    let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    let words = format!("notifications to {target} are not delivered, for {hours} h ({events}){why}");
+    reason(Level::Warning, PassExit::Done, "notifications", words, Some("scribed notify list"))
 }
 
 fn long_waits(waits: &LongWaits) -> Reason {
@@ -600,5 +627,19 @@ mod tests {
         assert_eq!(judged(&facts), (1, Level::Critical));
         let waiting = waiting(&[WaitReason::MissingFile]);
         assert_eq!(serde_json::from_str::<QueueFacts>(&serde_json::to_string(&waiting).unwrap()).unwrap(), waiting);
+    }
+
+    #[test]
+    fn a_message_that_is_late_is_a_warning_and_changes_no_exit_code() {
+        let of = |minutes: u64| {
+            let (target, error) = ("on_failed 1 (post)".to_owned(), Some("refused".to_owned()));
+            let age = Duration::from_secs(minutes * 60);
+            let undelivered = vec![UndeliveredMessage { target, events: 2, age, error }];
+            QueueFacts { undelivered, ..QueueFacts::default() }
+        };
+        assert_eq!(judged(&of(59)), (0, Level::Ok));
+        assert_eq!(judged(&of(60)), (0, Level::Warning));
+        let words = assess(&of(150)).reasons.remove(0).words;
+        assert_eq!(words, "notifications to on_failed 1 (post) are not delivered, for 2 h (2 events): refused");
     }
 }

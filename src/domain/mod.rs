@@ -34,6 +34,7 @@ pub(crate) mod reason;
 pub(crate) mod remote_url;
 pub(crate) mod request_counts;
 pub(crate) mod request_record;
+pub(crate) mod result_retention;
 pub(crate) mod retry;
 pub(crate) mod review;
 pub(crate) mod role;

@@ -97,8 +97,8 @@ impl Message {
             match notice.job {
                 None => words.push(notice.words.clone()),
                 Some(job) => match store.job(job).await? {
-                    Some(job) => jobs.push(NoticedJob::of(&job, notice)),
-                    None => more += 1,
+                    Some(job) if !job.stage.is_erased() => jobs.push(NoticedJob::of(&job, notice)),
+                    _ => more += 1,
                 },
             }
         }

@@ -60,6 +60,13 @@ impl Batch {
     pub fn count(&self) -> u64 {
         self.notices.len() as u64 + self.more
     }
+
+    /// Removes what happened to a job, and returns how much that was.
+    fn erase_job(&mut self, job: JobId) -> u64 {
+        let before = self.notices.len();
+        self.notices.retain(|notice| notice.job != Some(job));
+        (before - self.notices.len()) as u64
+    }
 }
 
 /// What a message says.
@@ -150,6 +157,18 @@ impl TargetQueue {
             None if is_full => batch.more += 1,
             None => batch.notices.push(notice),
         }
+    }
+
+    /// Removes what happened to a job, of which a person erased everything. Returns how many events there were.
+    pub fn erase_job(&mut self, job: JobId) -> u64 {
+        let of_batch = self.batch.as_mut().map_or(0, |batch| batch.erase_job(job));
+        self.batch.take_if(|batch| batch.count() == 0);
+        let of_message = match self.message.as_mut().map(|message| &mut message.content) {
+            Some(MessageContent::Batch(batch)) => batch.erase_job(job),
+            Some(MessageContent::Digest { .. }) | None => 0,
+        };
+        self.message.take_if(|message| matches!(&message.content, MessageContent::Batch(batch) if batch.count() == 0));
+        of_batch + of_message
     }
 
     /// Makes a message of the batch if it is time; `at_once` does not wait for more events. Returns whether one was made.

@@ -192,3 +192,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_waits_of_an_erased_job_is_removed_and_nothing_else() {
+    let mut queue = TargetQueue::default();
+    queue.add(failure(1, Timestamp(0)), Timestamp(0));
+    queue.add(failure(2, Timestamp(0)), Timestamp(0));
+    assert!(seal(&mut queue, &rules(), Timestamp(HOUR)));
+    queue.add(failure(1, Timestamp(HOUR)), Timestamp(HOUR));
+    assert_eq!(queue.erase_job(JobId(3)), 0);
+    assert_eq!(queue.erase_job(JobId(1)), 2);
+    assert_eq!((count(&queue), queue.batch.is_none(), queue.waiting()), (1, true, 1));
+    assert_eq!(queue.erase_job(JobId(2)), 1);
+    assert_eq!((queue.message, queue.batch), (None, None), "no message says nothing");
+}
+
+#[test]
+fn a_batch_that_only_counts_more_stays() {
+    let mut queue = TargetQueue::default();
+    (0..=DESCRIBED as u64).for_each(|job| queue.add(failure(job, Timestamp(0)), Timestamp(0)));
+    (0..DESCRIBED as u64).for_each(|job| assert_eq!(queue.erase_job(JobId(job)), 1));
+    assert_eq!(queue.waiting(), 1);
+}

@@ -1,7 +1,7 @@
 //! The queues of all targets in the state directory: one file each, replaced whole before anything is sent.
 
 use super::queue::TargetQueue;
-use crate::domain::names::Hash;
+use crate::domain::names::{Hash, JobId};
 use crate::durable_file::Durability;
 use crate::permission_errors::explain_state_at;
 use crate::source::saved_file;
@@ -39,6 +39,37 @@ impl SpoolFolder {
     /// The error of the file system; the file is then as before.
     pub fn save(&self, target: &Hash, queue: &TargetQueue) -> io::Result<()> {
         saved_file::save(&self.file(target), "scribed-tmp", queue, Durability::Synced)
+    }
+
+    /// Removes what happened to a job from the queues of all targets, and returns how many events there were. With
+    /// `dry_run` only counts them. Blocks.
+    ///
+    /// # Errors
+    /// An error of the file system. A queue that cannot be read has an error of its own.
+    pub fn erase_job(&self, job: JobId, dry_run: bool) -> io::Result<u64> {
+        let mut erased = 0;
+        for path in self.files()? {
+            let bytes = std::fs::read(&path).map_err(explain_state_at(&path))?;
+            let mut queue: TargetQueue = serde_json::from_slice(&bytes)?;
+            let events = queue.erase_job(job);
+            if events > 0 && !dry_run {
+                saved_file::save(&path, "erased-tmp", &queue, Durability::Synced)?;
+            }
+            erased += events;
+        }
+        Ok(erased)
+    }
+
+    /// Returns the files of all targets, those that the configuration does not have any more included.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(explain_state_at(&self.0))?,
+        };
+        let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+        let mut paths = paths.map_err(explain_state_at(&self.0))?;
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
+        Ok(paths)
     }
 
     /// Removes the queues of targets that the configuration does not have, and returns them. Blocks.
@@ -84,5 +115,25 @@ mod tests {
         assert_eq!(spool.load(&kept), Some(queue.clone()));
         assert_eq!(spool.remove_others(&[kept]).unwrap(), [queue.clone()]);
         assert_eq!((spool.load(&kept), spool.load(&gone)), (Some(queue), None));
+    }
+
+    #[test]
+    fn what_waits_of_an_erased_job_is_removed_for_every_target() {
+        let state = tempfile::tempdir().unwrap();
+        let spool = SpoolFolder::of(state.path());
+        assert_eq!(spool.erase_job(JobId(1), false).unwrap(), 0);
+        let mut queue = TargetQueue::default();
+        let notice = |job| Notice { at: Timestamp(1), job: Some(JobId(job)), words: format!("reason {job}") };
+        queue.add(notice(1), Timestamp(1));
+        queue.add(notice(2), Timestamp(1));
+        let targets = [Hash::of(b"one"), Hash::of(b"other")];
+        targets.iter().for_each(|target| spool.save(target, &queue).unwrap());
+        assert_eq!(spool.erase_job(JobId(1), true).unwrap(), 2);
+        assert_eq!(spool.load(&targets[0]).unwrap(), queue, "a dry run");
+        assert_eq!(spool.erase_job(JobId(1), false).unwrap(), 2);
+        for target in &targets {
+            let left = serde_json::to_string(&spool.load(target).unwrap()).unwrap();
+            assert!(!left.contains("reason 1") && left.contains("reason 2"), "{left}");
+        }
     }
 }

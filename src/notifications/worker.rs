@@ -16,9 +16,9 @@ use crate::control::commands::reload::LatestHandler;
 use crate::control::transport::handler::CommandHandler;
 use crate::domain::names::Timestamp;
 use crate::domain::notification::NotificationEvent;
+use crate::domain::stage::StageKind;
 use crate::store::contract::{HistoryEntry, StoreError};
 use crate::store::history_reader::{HistoryPosition, read_after};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -148,7 +148,7 @@ impl TargetWorker {
         let clock = &*handler.clock;
         let before = self.queue.clone();
         if self.target.event != NotificationEvent::Digest {
-            self.read_history(&handler.state, clock).await?;
+            self.read_history(handler).await?;
         }
         self.look(handler, end).await?;
         let (now, wall, id) = (clock.now(), clock.wall(), new_id());
@@ -175,14 +175,20 @@ impl TargetWorker {
         }
     }
 
-    async fn read_history(&mut self, state: &Path, clock: &dyn Clock) -> Result<(), StoreError> {
-        let history = state.join("history");
+    async fn read_history(&mut self, handler: &CommandHandler) -> Result<(), StoreError> {
+        let history = handler.state.join("history");
         loop {
             let (dir, position) = (history.clone(), self.queue.position.clone());
             let read = blocking(move || read_after(&dir, &position, LINES)).await;
             let piece = read.map_err(|error| StoreError::Unwritable(format!("cannot read the history: {error}")))?;
-            let now = clock.now();
+            let now = handler.clock.now();
             piece.lines.iter().for_each(|line| note_line(&mut self.queue, self.target.event, line, now));
+            for line in piece.lines.iter().filter(|line| line.stage == StageKind::Skipped) {
+                // `scribed erase` has removed it from the file, which this task replaces.
+                if handler.store.job(line.job).await?.is_some_and(|job| job.stage.is_erased()) {
+                    self.queue.erase_job(line.job);
+                }
+            }
             self.queue.position = piece.position;
             if !piece.has_more {
                 return Ok(());

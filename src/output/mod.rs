@@ -11,6 +11,7 @@ mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod removal;
+pub(crate) mod removed_results;
 pub(crate) mod rename;
 pub(crate) mod render_result;
 pub(crate) mod requested_layout;

@@ -2,16 +2,19 @@
 //! can be rendered again from it without asking, or paying, the service.
 
 use super::publish;
+use super::removed_results;
 use super::temporary::{Temporary, WorkFolder};
 use crate::crash_points::{self, Point};
-use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::names::{Hash, Timestamp, TranscriptionId};
 use crate::durable_file;
 use crate::permission_errors::{describe_error, explain_state_at};
 use crate::rooted_path::RootedPath;
+use crate::wire::timestamps;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,11 +31,18 @@ pub struct Results {
 /// Why a kept result cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    /// The result was never kept, or was removed.
+    /// The result was never kept, or was removed by hand.
     #[error("there is no kept result at {}", file.display())]
     NotKept {
         /// The path that the result would have.
         file: PathBuf,
+    },
+    /// The result was removed for its age.
+    #[error("the kept result {} was {}", file.display(), describe_removal(*at))]
+    RemovedForAge {
+        /// The path that the result had.
+        file: PathBuf,
+        at: Timestamp,
     },
     /// The file is cut short or does not agree with its checksum.
     #[error("the kept result {} is damaged ({detail}); move it away, then scribed fetches it again", file.display())]
@@ -100,6 +110,12 @@ impl Results {
         }
     }
 
+    /// Returns when a result was removed for its age; `None` if it is kept, or was not removed so. Blocks.
+    pub fn removed_at(&self, id: &TranscriptionId) -> Option<Timestamp> {
+        let file = self.path(id);
+        if file.exists() { None } else { removal_of(&file) }
+    }
+
     /// Whether a result is kept. Blocks only briefly: the state directory is on a local disk, like the queue.
     pub fn has(&self, id: &TranscriptionId) -> bool {
         self.path(id).exists()
@@ -116,6 +132,33 @@ impl Results {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(explain_state_at(&file)(error)),
         }
+    }
+
+    /// Removes results for their age, and records that: [`Results::open`] then says so. Returns how many it removed.
+    /// Results that are not kept are skipped. Blocks.
+    ///
+    /// # Errors
+    /// Of the first file that cannot be removed. What was removed before stays removed and recorded.
+    pub fn remove_for_age(&self, ids: &[TranscriptionId], at: Timestamp) -> io::Result<u64> {
+        let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+        for file in ids.iter().map(|id| self.path(id)).filter(|file| file.exists()) {
+            by_folder.entry(file.parent().unwrap_or(&self.dir).to_owned()).or_default().push(file);
+        }
+        let mut removed = 0;
+        for (folder, files) in by_folder {
+            let names = files.iter().filter_map(|file| file.file_name()?.to_str());
+            removed_results::record(&folder, names, at).map_err(explain_state_at(&folder))?;
+            crash_points::point(Point::RemovalRecorded);
+            for file in files {
+                match fs::remove_file(&file) {
+                    Ok(()) => removed += 1,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(explain_state_at(&file)(error)),
+                }
+            }
+            durable_file::sync(&folder)?;
+        }
+        Ok(removed)
     }
 
     /// Removes the temporary files that killed processes left, and returns how many it removed. It reads every folder,
@@ -144,10 +187,18 @@ impl Results {
 }
 
 impl ResultError {
+    /// Whether the result has to come from the service again.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::NotKept { .. } | Self::RemovedForAge { .. } | Self::Damaged { .. })
+    }
+
     fn of(file: PathBuf, source: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
         match source.kind() {
-            NotFound => Self::NotKept { file },
+            NotFound => match removal_of(&file) {
+                Some(at) => Self::RemovedForAge { file, at },
+                None => Self::NotKept { file },
+            },
             InvalidData | InvalidInput | UnexpectedEof => Self::Damaged { file, detail: source.to_string() },
             _ => {
                 let source = explain_state_at(&file)(source);
@@ -155,6 +206,17 @@ impl ResultError {
             }
         }
     }
+}
+
+/// Says when and why a result was removed: `removed on 2026-11-26, because it was older than …`.
+pub fn describe_removal(at: Timestamp) -> String {
+    let date = timestamps::format(at);
+    let day = date.split('T').next().unwrap_or(&date);
+    format!("removed on {day}, because it was older than `keep_results` in [state]")
+}
+
+fn removal_of(file: &Path) -> Option<Timestamp> {
+    removed_results::removal_of(file.parent()?, file.file_name()?.to_str()?)
 }
 
 /// Compresses with gzip, without a time in the header: the same answer gives the same file.
@@ -232,6 +294,41 @@ mod tests {
         turned[checksum] ^= 1;
         fs::write(&file, turned).unwrap();
         assert!(matches!(results.open(&id("x"), LIMIT), Err(ResultError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_result_that_was_removed_for_its_age_is_told_from_one_that_is_lost() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        let (old, hostile, lost) = (id("old"), id("../a b"), id("lost"));
+        for id in [&old, &hostile, &lost] {
+            results.save(id, b"{}").unwrap();
+        }
+        let at = Timestamp(1_795_000_000_000);
+        assert_eq!(results.remove_for_age(&[old.clone(), hostile.clone(), id("never")], at).unwrap(), 2);
+        fs::remove_file(results.path(&lost)).unwrap();
+        for id in [&old, &hostile] {
+            assert_eq!(results.removed_at(id), Some(at));
+            let error = results.open(id, LIMIT).unwrap_err();
+            assert!(matches!(error, ResultError::RemovedForAge { .. }), "{error}");
+            assert!(error.to_string().contains("removed on 2026-11-18"), "{error}");
+        }
+        assert!(matches!(results.open(&lost, LIMIT), Err(ResultError::NotKept { .. })));
+        assert_eq!(results.removed_at(&lost), None);
+        results.save(&old, b"{}").unwrap();
+        assert_eq!(results.removed_at(&old), None, "it was fetched again");
+        assert_eq!(results.open(&old, LIMIT).unwrap(), b"{}");
+    }
+
+    #[test]
+    fn a_record_that_was_left_half_written_hides_no_other() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        results.save(&id("x"), b"{}").unwrap();
+        let record = results.path(&id("x")).with_file_name(removed_results::REMOVED);
+        fs::write(&record, "\ny.json.gz 17950").unwrap();
+        results.remove_for_age(&[id("x")], Timestamp(7)).unwrap();
+        assert_eq!(results.removed_at(&id("x")), Some(Timestamp(7)));
     }
 
     #[test]

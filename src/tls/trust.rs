@@ -39,24 +39,32 @@ impl Authorities {
     }
 
     /// Makes a client trust these authorities in addition to those of the machine.
-    pub fn beside(&self, builder: ClientBuilder) -> ClientBuilder {
+    fn beside(&self, builder: ClientBuilder) -> ClientBuilder {
         if self.is_empty() { builder } else { builder.tls_certs_merge(self.certificates()) }
     }
 
     /// Makes a client trust only these authorities.
-    pub fn alone(&self, builder: ClientBuilder) -> ClientBuilder {
+    fn alone(&self, builder: ClientBuilder) -> ClientBuilder {
         builder.tls_certs_only(self.certificates())
     }
 
     /// Builds a client that trusts these authorities in addition to those of the machine. A machine without any is
-    /// enough for plain http, and where these are given.
+    /// enough for plain http, and where these are given: then the client trusts only these, after `on_missing` was told
+    /// why. [`super::http_client`] builds usual clients.
     ///
     /// # Errors
     /// The client cannot be built, as where https has no authority at all.
-    pub fn build(&self, is_https: bool, builder: impl Fn() -> ClientBuilder) -> reqwest::Result<reqwest::Client> {
+    pub fn build(
+        &self,
+        is_https: bool,
+        builder: impl Fn() -> ClientBuilder,
+        on_missing: impl FnOnce(&reqwest::Error),
+    ) -> reqwest::Result<reqwest::Client> {
         match self.beside(builder()).build() {
-            Err(_) if !is_https => builder().tls_certs_only(std::iter::empty()).build(),
-            Err(_) if !self.is_empty() => self.alone(builder()).build(),
+            Err(error) if !is_https || !self.is_empty() => {
+                on_missing(&error);
+                self.alone(builder()).build()
+            }
             built => built,
         }
     }

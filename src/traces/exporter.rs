@@ -5,9 +5,12 @@ use super::encoding::{EndedJob, export_request};
 use super::job_trace::{JobTrace, OpenTraces};
 use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
+use crate::config::model::{TraceCollector, TraceHeader};
 use crate::store::contract::{HistoryEntry, Store};
+use crate::tls::http_client::{self, ClientRoute, describe};
 use crate::wire::address::PlainHttp;
 use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,31 +55,29 @@ struct Sender {
 }
 
 impl TraceExporter {
-    /// Makes an exporter of what happens from now on. `collector` is the address below which the protocol has its paths.
+    /// Makes an exporter of what happens from now on.
     ///
     /// # Errors
     /// Says why there can be no client.
     pub fn new(
-        collector: &Url,
+        collector: &TraceCollector,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         place: String,
-    ) -> Result<Self, reqwest::Error> {
-        let mut url = collector.clone();
-        url.set_path(&format!("{}/v1/traces", collector.path().trim_end_matches('/')));
-        let may_use_proxy = PlainHttp::Refused.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
-        let builder = || {
-            let builder = reqwest::Client::builder()
-                .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-                .redirect(reqwest::redirect::Policy::none())
-                .http1_only();
-            if may_use_proxy { builder } else { builder.no_proxy() }
-        };
-        let client = builder().build().or_else(|error| match url.scheme() {
-            // A machine without certificates speaks plain http.
-            "http" => builder().tls_certs_only(std::iter::empty()).build(),
-            _ => Err(error),
-        })?;
+    ) -> Result<Self, String> {
+        let mut url = collector.url.clone();
+        url.set_path(&format!("{}/v1/traces", url.path().trim_end_matches('/')));
+        let mut headers = HeaderMap::new();
+        for TraceHeader { name, value } in &collector.headers {
+            let mut value =
+                HeaderValue::from_str(value.expose()).map_err(|_| format!("the value of `{name}` is no text"))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let route = ClientRoute::to(&url, PlainHttp::Refused);
+        let client =
+            http_client::client(route, &collector.authorities, |builder| builder.default_headers(headers.clone()));
+        let client = client.map_err(describe)?;
         let steps = store.steps();
         Ok(Self { sender: Sender { client, url, store, clock, place }, steps })
     }
@@ -151,7 +152,7 @@ impl Sender {
             answer = request => match answer {
                 Ok(answer) if answer.status().is_success() => Ok(()),
                 Ok(answer) => Err(format!("it answered with status {}", answer.status().as_u16())),
-                Err(error) => Err(error.without_url().to_string()),
+                Err(error) => Err(describe(error)),
             },
             () = self.clock.sleep(TIME_OUT) => Err("it gave no answer".to_owned()),
         }

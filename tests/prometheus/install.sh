@@ -3,20 +3,11 @@
 # those of the Debian package, which is unpacked and not installed, so that no service starts. Does nothing, and needs no
 # network, where they are there already. With --check it only looks whether they are.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+source "$(dirname "${BASH_SOURCE[0]}")/../pinned.sh"
 
-to=$PWD/../../target/prometheus
-
-me=tests/prometheus/install.sh
-source ../pinned.sh
-
+begin prometheus
 runs() { "$to/prometheus" --version >/dev/null 2>&1 && "$to/promtool" --version >/dev/null 2>&1; }
-
-if runs; then
-    echo "$me: it is there"
-    exit 0
-fi
-[[ ${1:-} != --check ]] || give_up "Prometheus is not there; run tests/prometheus/install.sh"
+end_if runs Prometheus "$@"
 
 mkdir -p "$to"
 if command -v prometheus >/dev/null && command -v promtool >/dev/null; then

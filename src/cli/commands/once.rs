@@ -110,6 +110,9 @@ async fn summarize(daemon: &Daemon, passed: Result<Passed, CommandError>) -> Res
     let passed = passed?;
     let (waiting, held_back) = waiting(daemon).await?;
     let facts = facts(daemon, waiting, &passed).await?;
+    if !facts.stopped {
+        daemon.remove_old_results().await?;
+    }
     Ok(PassSummary {
         total: daemon.store.counts().await?.total(),
         unmatched: if passed.left_out.is_none() { unmatched(daemon) } else { Vec::new() },

@@ -129,11 +129,11 @@ impl RenderProgress<'_> {
 }
 
 fn print_job(context: &Context, job: &RenderedJob, dry_run: bool) -> io::Result<()> {
-    let RenderedJob { job: id, key, files, problem, is_gone } = job;
+    let RenderedJob { job: id, key, files, problem, is_gone, is_result_removed } = job;
     let files_json: Vec<Value> = files.iter().map(file_json).collect();
     context.print_json(&json!({
         "id": id, "source": key.source, "path": key.path.lossy(), "files": files_json, "problem": problem,
-        "gone": is_gone,
+        "gone": is_gone, "result_removed": is_result_removed,
     }))?;
     for file in files {
         context.print_line(&format!("job {id}: {}: {}", file.path, words(file, dry_run)))?;

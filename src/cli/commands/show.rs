@@ -18,6 +18,7 @@ use crate::domain::names::ServiceName;
 use crate::domain::output_text::AcceptedText;
 use crate::domain::reason::reason;
 use crate::domain::time_span::time_span;
+use crate::output::results::describe_removal;
 use crate::pipeline::budget::hours;
 use crate::store::contract::HistoryEntry;
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     let queue = context.queue(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
     let ControlAnswer::Shown(shown) = queue.request(request).await? else { return Err(protocol_mismatch()) };
-    let Shown { changed, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let Shown { changed, job, history, is_gone, origin, moved_to, facts, service, result_removed, .. } = *shown;
     let next = NextStep::for_job(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.text.clone().into();
@@ -53,6 +54,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     object["moved_to"] = moved_to
         .as_ref()
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
+    object["result_removed"] = result_removed.map(crate::wire::timestamps::format).into();
     object["charges"] = job.charges.iter().map(charge_json).collect();
     add_changed(&mut object, &changed);
     context.print_json(&object)?;
@@ -60,6 +62,10 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     print(context, &job, &next.after(|why| why == own), service.as_ref())?;
     if let Some(unread) = job.unread() {
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
+    }
+    if let Some(at) = result_removed {
+        context
+            .print_line(&format!("  result   {}: outputs cannot be rendered again from here", describe_removal(at)))?;
     }
     print_review(context, &job)?;
     changed.iter().try_for_each(|output| context.print_line(&changed_line(output)))?;

@@ -37,7 +37,7 @@ pub enum Holds {
 
 pub const FILE: &[ConfigKey] = &[
     value("timezone"),
-    table("state", &[value("store"), value("spool"), value("keep_history")]),
+    table("state", &[value("store"), value("spool"), value("keep_history"), value("keep_results")]),
     table("service", SERVICE),
     ConfigKey { name: "services", holds: Holds::NamedTables(SERVICE) },
     table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook"), TLS]),
@@ -46,7 +46,7 @@ pub const FILE: &[ConfigKey] = &[
     table("retry", &[value("attempts"), value("first"), value("max")]),
     table("web", WEB),
     table("notify", NOTIFY),
-    table("telemetry", &[value("otlp")]),
+    table("telemetry", &[value("otlp"), value("headers"), value("ca")]),
     table("serve", SERVE),
     table("captions", CAPTIONS),
     table("review", REVIEW),

@@ -13,7 +13,7 @@ use crate::config::model::{Config, ConfigText, NotifyConfig, ServeConfig, Source
 use crate::config::paths::checks;
 use crate::config::paths::folders;
 use crate::config::secret;
-use crate::config::secret::{Env, Secret};
+use crate::config::secret::{Env, FetchSecret, Secret};
 use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
@@ -24,7 +24,6 @@ use crate::config::sections::review::review_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
-use crate::config::sections::telemetry::otlp;
 use crate::config::sections::timezone::zones;
 use crate::config::sections::web::web;
 use crate::config::template::text::{Template, Templates};
@@ -221,6 +220,7 @@ impl Reader<'_> {
             text: ConfigText(self.text.into()),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             keep_history: file.section("state").get("keep_history", some_time_in("d")).map(|spot| spot.value),
+            keep_results: file.section("state").get("keep_results", some_time_in("d")).map(|spot| spot.value),
             services,
             budget,
             zone,
@@ -229,7 +229,7 @@ impl Reader<'_> {
             callback,
             web,
             notify,
-            otlp: otlp(&file.section("telemetry")),
+            otlp: self.collector(&file.section("telemetry")),
             retry: retry(&file.section("retry")),
             state,
             serve,
@@ -283,10 +283,19 @@ impl Reader<'_> {
     }
 
     pub(crate) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
+        self.secret_by(value, Secret::fetch)
+    }
+
+    /// Reads the whole value of a header, such as `Bearer …`, from where a secret is.
+    pub(crate) fn header_value(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
+        self.secret_by(value, Secret::fetch_header_value)
+    }
+
+    fn secret_by(&self, value: &DeValue<'_>, fetch: FetchSecret) -> Result<Secret, ValueError> {
         let fix = "use \"env:NAME\" or \"file:PATH\"";
         let written = value.as_str().ok_or_else(|| wrong_type("a string", value, fix))?;
         let secret = match self.options.env {
-            Some(env) => Secret::fetch(written, &self.base, env),
+            Some(env) => fetch(written, &self.base, env),
             None => Secret::empty_for(written),
         };
         secret.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))

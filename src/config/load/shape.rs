@@ -33,6 +33,8 @@ pub enum Shape {
     Choice(&'static [&'static str]),
     /// The number of a sound track, or a language code.
     Track,
+    /// A table of secrets by the name of a header.
+    Headers,
     /// Keys of a service: a list, names with one or a list each, or a folder.
     Keys,
     /// A list with at least this many elements of a form.
@@ -58,7 +60,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         | "service.poll.give_up"
         | "service.lag"
         | "service.retention"
-        | "state.keep_history" => S::Span,
+        | "state.keep_history"
+        | "state.keep_results" => S::Span,
         "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
         "service.upload" => S::Choice(&["original", "audio"]),
         "service.price_per_hour" => S::Number,
@@ -87,6 +90,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,
+        "telemetry.headers" => S::Headers,
+        "telemetry.ca" => S::Text,
         "serve.cors" => S::List(0, &S::Url),
         "service.ca" | "serve.ca" | "serve.tls.cert" | "serve.tls.key" | "callback.tls.cert" | "callback.tls.key" => {
             S::Text
@@ -192,6 +197,10 @@ impl Shape {
             Self::Address => text(r"^(\[[0-9a-fA-F:.]+\]|[0-9.]+):[0-9]+$"),
             Self::Track => {
                 json!({ "anyOf": [Self::Whole(1).schema(), { "type": "string", "pattern": "^[A-Za-z]{2,3}([-_].*)?$" }] })
+            }
+            Self::Headers => {
+                let names = json!({ "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" });
+                json!({ "type": "object", "propertyNames": names, "additionalProperties": Self::Secret.schema() })
             }
             Self::Keys => {
                 let list = Self::List(0, &Self::Secret).schema();

@@ -10,6 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId};
 use crate::domain::stage::Stage;
 use crate::output::accepted::{AcceptedTexts, KeptText, LONGEST_TEXT};
+use crate::output::removed_results::{self, REMOVED};
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::store::params::ParamFiles;
 use crate::store::sled::{CheckedRow, RowCheckError, check_rows};
@@ -132,7 +133,10 @@ impl StateCheck {
     pub fn file(&mut self, below: &Path, content: &mut dyn Read) {
         self.report.files += 1;
         let mut counted = Counted { from: content, bytes: 0 };
-        let checked = check_content(below, &mut counted);
+        let checked = match below.starts_with("results") && below.ends_with(REMOVED) {
+            true => self.removed_results(below, &mut counted),
+            false => check_content(below, &mut counted),
+        };
         // The rest is read, too: a disk that fails is noticed.
         let checked = checked.and_then(|()| io::copy(&mut counted, &mut io::sink()).map(drop));
         self.report.bytes += counted.bytes;
@@ -144,6 +148,16 @@ impl StateCheck {
             };
             self.problem(format!("{} is damaged ({error}): {fix}", below.display()));
         }
+    }
+
+    /// A result that was removed for its age is not missing.
+    fn removed_results(&mut self, below: &Path, content: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes)?;
+        for (name, _) in removed_results::entries(&String::from_utf8_lossy(&bytes)) {
+            self.wanted.remove(&path_hash(&below.with_file_name(name)));
+        }
+        Ok(())
     }
 
     fn problem(&mut self, words: String) {

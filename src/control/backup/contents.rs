@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files and folders of the state directory that are left out, each for its reason.
-const LEFT_OUT: [&str; 14] = [
+const LEFT_OUT: [&str; 15] = [
     // Copied row by row; its large values are files, and are not left out.
     "queue",
     // Of the process that uses the directory.
@@ -29,6 +29,8 @@ const LEFT_OUT: [&str; 14] = [
     "service/recognition",
     // For monitoring: it is about a pass on another machine.
     "last-pass.json",
+    // When old results were last removed there: looked for again.
+    "last-retention.json",
     // A queue that was set aside was damaged; whoever needs it copies it.
     "damaged",
 ];
@@ -171,6 +173,7 @@ mod tests {
             "params/p.json",
             "queue/large/ab/l.json",
             "receipts/r",
+            "results/default/ab/removed",
             "results/default/ab/x.json.gz",
             "service/desk.json",
             "service/key",
@@ -189,6 +192,7 @@ mod tests {
             "in-progress/1",
             "last-lists.json",
             "last-pass.json",
+            "last-retention.json",
             "measured",
             "queue/db",
             "queue/conf",

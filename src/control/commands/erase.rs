@@ -12,11 +12,13 @@ use crate::control::transport::protocol::{
     CommandRefusal, EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome,
 };
 use crate::crash_points::{self, Point};
+use crate::domain::count::count;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, JobId, TranscriptionId};
 use crate::domain::reason::reason;
 use crate::domain::stage::{AudioAt, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
+use crate::notifications::spool::SpoolFolder;
 use crate::output::accepted::AcceptedTexts;
 use crate::output::removal::Removed;
 use crate::pipeline::stages::write::remove_outputs::remove_outputs;
@@ -108,6 +110,7 @@ impl Erasure<'_> {
         }
         items.extend(self.voices().await?);
         items.extend(self.history().await?);
+        items.extend(self.notifications().await?);
         crash_points::point(Point::ErasedHere);
         items.push(self.record());
         Ok(())
@@ -263,6 +266,17 @@ impl Erasure<'_> {
         };
         let name = format!("{lines} {}", if lines == 1 { "line" } else { "lines" });
         Ok((lines > 0).then(|| done(ErasureKind::History, name, true)))
+    }
+
+    /// Removes what waits for targets of `[notify]`: it has the service's messages, too.
+    async fn notifications(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
+        let spool = SpoolFolder::of(&self.handler.state);
+        let (job, dry_run) = (self.job.id, self.query.dry_run);
+        let events = blocking(move || spool.erase_job(job, dry_run)).await;
+        let events = events.map_err(|error| {
+            self.declined(&format!("what waits for targets of [notify] cannot be changed: {error}"))
+        })?;
+        Ok((events > 0).then(|| done(ErasureKind::Notification, count(events, "event"), true)))
     }
 
     fn record(&self) -> ErasureItem {

@@ -1,13 +1,13 @@
 //! Pages of jobs, and one job with its history.
 
-use crate::blocking::within;
+use crate::blocking::{blocking, within};
 use crate::control::explain::facts::facts;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
     ChangedOutput, CommandRefusal, JobPage, JobSelector, Origin, OutputDifference, Selection, Shown,
 };
 use crate::domain::job::Job;
-use crate::domain::names::JobId;
+use crate::domain::names::{JobId, Timestamp};
 use crate::domain::stage::Stage;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::rerender;
@@ -119,7 +119,15 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
     let changed = changed_outputs(handler, std::slice::from_ref(&job)).await.remove(&job.id).unwrap_or_default();
-    Ok(Shown { changed, paused, job, history, is_gone, origin, moved_to, facts, service })
+    let result_removed = result_removed(handler, &job).await;
+    Ok(Shown { changed, paused, job, history, is_gone, origin, moved_to, facts, service, result_removed })
+}
+
+/// Returns when the result of a written job was removed for its age.
+async fn result_removed(handler: &CommandHandler, job: &Job) -> Option<Timestamp> {
+    let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return None };
+    let (results, id) = ((handler.results)(&purchase_key.service), transcription.clone());
+    blocking(move || results.removed_at(&id)).await
 }
 
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is

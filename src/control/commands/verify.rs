@@ -12,6 +12,7 @@ use crate::domain::names::{Hash, ServiceName, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
+use crate::output::results::describe_removal;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::join_parts::{JoinContext, join_kept};
 use crate::pipeline::stages::wait::at_other_address;
@@ -235,11 +236,15 @@ async fn download(
 ) -> Result<(), String> {
     let again = format!("scribed buys nothing by itself; `scribed retry --fresh --pay-again {}` buys it again", job.id);
     let client = handler.clients.iter().find(|client| client.identity().service == *service);
-    let client = client.ok_or_else(|| {
-        format!("its kept result is missing, and this command cannot ask service `{service}`; {again}")
-    })?;
+    let (results, id) = ((handler.results)(service), transcription.clone());
+    let lost = match blocking(move || results.removed_at(&id)).await {
+        Some(at) => format!("was {}", describe_removal(at)),
+        None => "is missing".to_owned(),
+    };
+    let client = client
+        .ok_or_else(|| format!("its kept result {lost}, and this command cannot ask service `{service}`; {again}"))?;
     if let Some(words) = at_other_address(job, client.identity()) {
-        return Err(format!("its kept result is missing, and {words}"));
+        return Err(format!("its kept result {lost}, and {words}"));
     }
     let raw = match client.read(transcription).await {
         Ok(RecordState::Done { raw, .. }) => raw,
@@ -248,7 +253,7 @@ async fn download(
         }
         Ok(RecordState::Lost(fault)) | Err(fault) => {
             return Err(format!(
-                "its kept result is missing, and the service does not return it: {}; {again}",
+                "its kept result {lost}, and the service does not return it: {}; {again}",
                 fault.words
             ));
         }

@@ -6,7 +6,8 @@ use super::server::API_PATH;
 use crate::config::secret::Secret;
 use crate::domain::escape;
 use crate::domain::time_span::time_span;
-use crate::tls::trust::{Authorities, refused};
+use crate::tls::http_client::{self, ClientRoute, body_up_to};
+use crate::tls::trust::Authorities;
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
 use reqwest::{Response, StatusCode, Url, header};
 use serde_json::Value;
@@ -14,6 +15,9 @@ use std::time::Duration;
 
 /// The longest time until a connection is open.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// The most bytes that are read of an answer: a page of a thousand jobs with long names has some MiB.
+const LONGEST_ANSWER: usize = 64 << 20;
 
 /// Why a daemon on another machine could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -55,17 +59,10 @@ impl RemoteClient {
         if is_unencrypted_remote(url.scheme(), host) && token.is_some() {
             return Err(RemoteError::Unencrypted { url });
         }
-        let may_use_proxy = PlainHttp::Refused.may_use_proxy(url.scheme(), host);
-        let builder = || {
-            let builder = reqwest::Client::builder()
-                .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-                .redirect(reqwest::redirect::Policy::none())
-                .connect_timeout(CONNECT);
-            if may_use_proxy { builder } else { builder.no_proxy() }
-        };
-        match authorities.build(url.scheme() != "http", builder) {
+        let route = ClientRoute::to(&url, PlainHttp::Refused);
+        match http_client::client(route, authorities, |builder| builder.connect_timeout(CONNECT)) {
             Ok(client) => Ok(Self { client, url, token }),
-            Err(error) => Err(RemoteError::Setup { words: describe(&error, None), url }),
+            Err(error) => Err(RemoteError::Setup { words: http_client::describe(error), url }),
         }
     }
 
@@ -77,7 +74,7 @@ impl RemoteClient {
         let patience = patience(request);
         let unreachable = |error: reqwest::Error| RemoteError::Unreachable {
             url: self.url.clone(),
-            words: describe(&error, Some(patience)),
+            words: describe(error, patience),
         };
         let place = format!("{}{API_PATH}", self.url.as_str().trim_end_matches('/'));
         let post = self.client.post(place).json(request).timeout(patience);
@@ -87,7 +84,9 @@ impl RemoteClient {
         };
         let response = post.send().await.map_err(unreachable)?;
         let (status, is_problem) = (response.status(), is_problem(&response));
-        let body = response.bytes().await.map_err(unreachable)?;
+        let foreign = |words: String| RemoteError::Foreign { url: self.url.clone(), words };
+        let body = body_up_to(response, LONGEST_ANSWER).await.map_err(unreachable)?;
+        let body = body.ok_or_else(|| foreign(format!("more than {} MiB", LONGEST_ANSWER >> 20)))?;
         if is_problem {
             let words = serde_json::from_slice::<Value>(&body).ok();
             let words = words.as_ref().and_then(|problem| problem["detail"].as_str()).unwrap_or(status.as_str());
@@ -97,7 +96,7 @@ impl RemoteClient {
             StatusCode::OK => serde_json::from_slice(&body).ok().map(Ok),
             _ => serde_json::from_slice(&body).ok().map(Err),
         };
-        parsed.ok_or_else(|| RemoteError::Foreign { url: self.url.clone(), words: format!("status {status}") })
+        parsed.ok_or_else(|| foreign(format!("status {status}")))
     }
 }
 
@@ -108,15 +107,9 @@ fn is_problem(response: &Response) -> bool {
 }
 
 /// Describes an error without the address, which stands before it.
-fn describe(error: &reqwest::Error, patience: Option<Duration>) -> String {
-    if let Some(patience) = patience.filter(|_| error.is_timeout()) {
-        return format!("no answer within {}", time_span(patience));
+fn describe(error: reqwest::Error, patience: Duration) -> String {
+    match error.is_timeout() {
+        true => format!("no answer within {}", time_span(patience)),
+        false => http_client::describe(error),
     }
-    refused(error).unwrap_or_else(|| {
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        cause.to_string()
-    })
 }

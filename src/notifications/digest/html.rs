@@ -8,6 +8,8 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 
+/// What both pages begin with, up to the body.
+const HEAD: &str = include_str!("head.html");
 const DIGEST: &str = include_str!("digest.html");
 const MESSAGE: &str = include_str!("message.html");
 
@@ -35,9 +37,29 @@ fn render(template: &str, view: &impl Serialize) -> String {
         _ => escape_formatter(out, state, value),
     });
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.render_str(template, Serde(view)).unwrap_or_else(|error| {
+    let rendered =
+        environment.add_template("head.html", HEAD).and_then(|()| environment.render_str(template, Serde(view)));
+    rendered.unwrap_or_else(|error| {
         // A fault of this program; the plain text is sent all the same.
         tracing::error!(error = format!("{error:#}"), "cannot render a message as HTML");
         String::new()
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::domain::names::Timestamp;
+    use crate::domain::notification::NotificationEvent;
+
+    #[test]
+    fn a_message_is_a_page_with_the_head_of_all_pages() {
+        let words = vec!["a <b> & c".to_owned()];
+        let message = Message::worded(NotificationEvent::Outage, ("msg_1", Timestamp(0)), Vec::new(), words, 0);
+        let page = html_page(&message);
+        let head = HEAD.replace("{{ title }}", "scribed: a &lt;b&gt; &amp; c");
+        let body = page.strip_prefix(&head).unwrap_or_else(|| panic!("{page}"));
+        assert!(body.starts_with("\n<body") && body.contains("a &lt;b&gt; &amp; c\n"), "{body}");
+    }
 }

@@ -5,11 +5,11 @@ use crate::backpressure::retry_after;
 use crate::clock::Clock;
 use crate::domain::escape;
 use crate::notifications::message::shortened;
-use crate::tls::trust;
+use crate::tls::http_client::{self, ClientRoute, describe};
+use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
 use reqwest::header::{DATE, LOCATION, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
-use std::error::Error;
 use std::time::Duration;
 
 /// How long an attempt may take in all.
@@ -30,22 +30,10 @@ impl HttpSender {
     /// # Errors
     /// The certificates of this machine cannot be read.
     pub fn open(url: Url, plain_http: PlainHttp) -> Result<Self, SendError> {
-        let builder = || {
-            let builder = reqwest::Client::builder()
-                .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .timeout(TIME_OUT)
-                .http1_only();
-            let may_use_proxy = plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
-            if may_use_proxy { builder } else { builder.no_proxy() }
-        };
-        // Plain http needs no certificates, which a small machine may lack.
-        let client = builder().build().or_else(|error| match url.scheme() {
-            "http" => builder().tls_certs_only(std::iter::empty()).build(),
-            _ => Err(error),
+        let client = http_client::client(ClientRoute::to(&url, plain_http), &Authorities::default(), |builder| {
+            builder.retry(reqwest::retry::never()).timeout(TIME_OUT)
         });
-        let client = client.map_err(|error| SendError::new(deepest(error)))?;
+        let client = client.map_err(|error| SendError::new(describe(error)))?;
         Ok(Self { client, url })
     }
 
@@ -109,16 +97,5 @@ fn unanswered(error: reqwest::Error) -> String {
         return format!("it did not answer within {} s", TIME_OUT.as_secs());
     }
     let what = if error.is_connect() { "it could not be reached" } else { "it gave no answer" };
-    let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
-    format!("{what}: {why}")
-}
-
-/// Returns the innermost cause, which is the most useful, without the address, which may be a secret.
-fn deepest(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn Error = &error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    format!("{what}: {}", describe(error))
 }

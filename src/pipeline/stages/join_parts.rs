@@ -149,7 +149,7 @@ fn read_parts(results: &Results, split: &Split) -> Result<Result<Vec<PartResult>
     for (range, bought) in split.bought() {
         match results.open(&bought.transcription, RESULT_LIMIT) {
             Ok(raw) => parts.push(PartResult { raw, range, cut: bought.cut }),
-            Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => return Ok(Err(range)),
+            Err(error) if error.is_lost() => return Ok(Err(range)),
             Err(error) => return Err(JoinError::Unread(error)),
         }
     }

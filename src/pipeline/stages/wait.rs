@@ -10,7 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::domain::time_span::time_span;
-use crate::output::results::{RESULT_LIMIT, Results};
+use crate::output::results::{RESULT_LIMIT, Results, describe_removal};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::wire::record::{Record, Status};
@@ -118,8 +118,17 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
         }
         RecordState::Lost(fault) => {
             poll_schedule.forget(job.id);
-            Err(fault)
+            Err(with_removal(results, transcription, fault).await)
         }
+    }
+}
+
+/// Says of a transcription that the service does not have that its result was here until it was removed for its age.
+async fn with_removal(results: &Arc<Results>, transcription: &TranscriptionId, fault: Fault) -> Fault {
+    let (results, id) = (Arc::clone(results), transcription.clone());
+    match blocking(move || results.removed_at(&id)).await {
+        Some(at) => Fault { words: format!("{}; its kept result was {}", fault.words, describe_removal(at)), ..fault },
+        None => fault,
     }
 }
 

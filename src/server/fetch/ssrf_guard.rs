@@ -1,6 +1,7 @@
 //! Decides which addresses the service may connect to where a client names them: audio that is fetched, and callbacks.
 //! Without it, anybody with a key could make the service send requests inside a private network.
 
+use crate::tls::http_client;
 use crate::tls::trust::Authorities;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -88,20 +89,13 @@ pub fn client(
     connect: Duration,
     idle: Duration,
 ) -> reqwest::Result<reqwest::Client> {
-    authorities.beside(builder(reach, connect, idle)).build().or_else(|error| {
+    let builder = || {
+        let resolver = Arc::new(CheckedResolver(reach.clone()));
+        http_client::builder().dns_resolver(resolver).no_proxy().connect_timeout(connect).read_timeout(idle)
+    };
+    authorities.build(false, builder, |error| {
         tracing::warn!(%error, "this machine has no CA certificates: the service fetches and calls nothing over https; install the package `ca-certificates`");
-        authorities.alone(builder(reach, connect, idle)).build()
     })
-}
-
-fn builder(reach: &AddressPolicy, connect: Duration, idle: Duration) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
-        .dns_resolver(Arc::new(CheckedResolver(reach.clone())))
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .connect_timeout(connect)
-        .read_timeout(idle)
-        .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
 }
 
 struct CheckedResolver(AddressPolicy);

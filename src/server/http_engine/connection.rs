@@ -3,10 +3,11 @@
 use super::failure::{AnswerHead, EngineFailure};
 use crate::backpressure::retry_after;
 use crate::clock::Clock;
-use crate::tls::trust::{self, Authorities};
+use crate::tls::http_client::{self, ClientRoute, body_up_to, describe};
+use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{ClientBuilder, RequestBuilder, Url};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ impl EngineConnection {
     /// # Errors
     /// Why the settings, or the certificates of this machine, have to be corrected.
     pub fn open(access: EngineAccess, path: &str, clock: Arc<dyn Clock>) -> Result<Self, String> {
-        let client = client(&access).map_err(deepest)?;
+        let client = client(&access).map_err(describe)?;
         let bearer = access.key.as_ref().map(|key| bearer(key).ok_or("its `key` is no text that a header can have"));
         let bearer = bearer.transpose()?;
         let mut address = access.url;
@@ -95,10 +96,10 @@ impl EngineConnection {
             let status = response.status().as_u16();
             let head = AnswerHead { status, retry_after: self.retry_after(response.headers()) };
             // A refusal without a body is one all the same.
-            let body = read_body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
+            let body = body_up_to(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
             return Ok(EngineAnswer::Refusal(head, body));
         }
-        let body = read_body(response, most).await.map_err(|error| self.unanswered(error))?;
+        let body = body_up_to(response, most).await.map_err(|error| self.unanswered(error))?;
         let too_large =
             || EngineFailure::unreadable(&format!("it is larger than {} MiB", most >> 20), self.clock.now());
         body.map(EngineAnswer::Success).ok_or_else(too_large)
@@ -107,7 +108,7 @@ impl EngineConnection {
     /// Returns what it means that a request got no answer.
     pub fn unanswered(&self, error: reqwest::Error) -> EngineFailure {
         let nothing_sent = error.is_connect();
-        let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
+        let why = describe(error);
         let what = if nothing_sent { "the engine could not be reached" } else { "the engine closed the connection" };
         EngineFailure::unanswered(format!("{what}: {why}"), nothing_sent, self.clock.now())
     }
@@ -132,46 +133,14 @@ impl EngineConnection {
     }
 }
 
-/// Reads a body; `None` if it has more than `most` bytes.
-async fn read_body(mut response: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        if body.len() + piece.len() > most {
-            return Ok(None);
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(Some(body))
-}
-
 fn bearer(key: &EngineKey) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.0)).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// Makes a client that follows no redirect: no answer decides where recordings, transcripts and the key are sent.
 fn client(access: &EngineAccess) -> reqwest::Result<reqwest::Client> {
     let EngineAccess { url, plain_http, authorities, .. } = access;
-    let builder = || {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .http1_only();
-        let may_use_proxy = plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
-        if may_use_proxy { builder } else { builder.no_proxy() }
-    };
-    authorities.build(url.scheme() != "http", builder)
-}
-
-/// Returns the innermost cause, which is the most useful, without the address.
-fn deepest(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    let adjust = |builder: ClientBuilder| builder.retry(reqwest::retry::never()).connect_timeout(CONNECT);
+    http_client::client(ClientRoute::to(url, *plain_http), authorities, adjust)
 }

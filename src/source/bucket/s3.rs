@@ -1,6 +1,8 @@
 //! The client for S3 by the crate `object_store`: how it is built, and what its errors mean in words.
 
 use crate::config::model::{BucketAccess, BucketConfig};
+use crate::tls::http_client::{self, ClientRoute, innermost};
+use crate::tls::trust::Authorities;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
@@ -42,7 +44,7 @@ pub fn client(bucket: &BucketConfig, retries: S3Retries) -> Result<AmazonS3, Str
         .with_region(&bucket.region)
         .with_allow_http(plain)
         .with_virtual_hosted_style_request(!bucket.path_style)
-        .with_http_connector(Connector { may_use_proxy: may_use_proxy(bucket), plain })
+        .with_http_connector(Connector(route(bucket)))
         .with_retry(retry(retries));
     let builder = match endpoint(bucket) {
         Some(endpoint) => builder.with_endpoint(endpoint),
@@ -83,39 +85,21 @@ fn retry(retries: S3Retries) -> RetryConfig {
     }
 }
 
-/// Whether requests may go by a proxy. Without an endpoint the bucket is at AWS, over https.
-fn may_use_proxy(bucket: &BucketConfig) -> bool {
-    let may = |url: &reqwest::Url| bucket.plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
-    bucket.endpoint.as_ref().is_none_or(may)
+/// Returns how the bucket is reached. Without an endpoint it is at AWS, over https.
+fn route(bucket: &BucketConfig) -> ClientRoute {
+    let of_endpoint = bucket.endpoint.as_ref().map(|url| ClientRoute::to(url, bucket.plain_http));
+    of_endpoint.unwrap_or(ClientRoute { is_https: true, may_use_proxy: true })
 }
 
-/// Makes HTTP clients with the same rules as those for the service: no redirects, HTTP/1.1, and no proxy for addresses
-/// of this machine.
+/// Makes HTTP clients with the same rules as those for the service.
 #[derive(Debug)]
-struct Connector {
-    may_use_proxy: bool,
-    plain: bool,
-}
-
-impl Connector {
-    fn builder(&self) -> reqwest::ClientBuilder {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .http1_only();
-        if self.may_use_proxy { builder } else { builder.no_proxy() }
-    }
-}
+struct Connector(ClientRoute);
 
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let built = match self.builder().build() {
-            // The system may have no certificates. Plain http needs none.
-            Err(_) if self.plain => self.builder().tls_certs_only(std::iter::empty()).build(),
-            built => built,
-        };
+        let built = http_client::client(self.0, &Authorities::default(), |builder| {
+            builder.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT)
+        });
         let failed = |error| object_store::Error::Generic { store: "S3", source: Box::new(error) };
         built.map(|client| HttpClient::new(PercentEncodedSpaces(client))).map_err(failed)
     }
@@ -165,7 +149,8 @@ fn describe_without_body(error: &object_store::Error) -> String {
         E::AlreadyExists { .. } => "an object with this name exists already".to_owned(),
         other => match status(other) {
             Some(status) => format!("the server answered {status}"),
-            None => deepest(other),
+            // The outer causes contain addresses.
+            None => innermost(other).to_string(),
         },
     }
 }
@@ -189,11 +174,6 @@ pub fn status(error: &object_store::Error) -> Option<u16> {
 fn is_cut_off(error: &object_store::Error) -> bool {
     let failure = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());
     failure.is_some_and(|failure| failure.kind() != HttpErrorKind::Connect)
-}
-
-/// Returns the text of the innermost cause: the outer ones contain addresses.
-fn deepest(error: &object_store::Error) -> String {
-    causes(error).last().map_or_else(String::new, ToString::to_string)
 }
 
 /// Iterates over an error and its causes.

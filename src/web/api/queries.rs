@@ -62,6 +62,8 @@ pub struct JobDetail {
     pub facts: Vec<FactLine>,
     /// Whether its recording is gone, though its folder is available.
     pub is_gone: bool,
+    /// When its kept result was removed for its age (`keep_results`); null if it is kept.
+    pub result_removed: Option<String>,
 }
 
 /// A step of a job.
@@ -293,6 +295,7 @@ impl JobDetail {
             history: shown.history.iter().map(HistoryLine::of).collect(),
             facts: shown.facts.iter().map(FactLine::of).collect(),
             is_gone: shown.is_gone,
+            result_removed: shown.result_removed.map(timestamps::format),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::domain::stage::Stage;
 use crate::html::figures::length;
 use crate::html::media_stream::{requested_range, respond};
 use crate::html::speech_lines::{Block, DoubtfulPassage, blocks, speaker_labels};
-use crate::output::results::RESULT_LIMIT;
+use crate::output::results::{RESULT_LIMIT, describe_removal};
 use crate::pipeline::stages::write::read_speech;
 use crate::web::access::Caller;
 use crate::web::api::answer::ApiProblem;
@@ -192,7 +192,7 @@ pub(super) async fn get_job(
     let shown = shown(&api, &caller, &id).await?;
     let handler = api.latest.get();
     let job = &shown.job;
-    let speech = Transcribed::read(&handler, job).await;
+    let speech = Transcribed::read(&handler, &shown).await;
     let media = MediaView::of(&handler, job).await;
     let shell = Shell::new(job.key.to_string(), Nav::Jobs, 1).of(&caller).noted(&api, address.note);
     let (zone, now) = (api.zone, api.now());
@@ -226,7 +226,7 @@ pub(super) async fn get_job(
         charges: job.charges.iter().map(|charge| charge_view(charge, &minute)).collect(),
         history: history.collect(),
         request,
-        has_result: job.stage.transcription().is_some(),
+        has_result: job.stage.transcription().is_some() && shown.result_removed.is_none(),
         commands: JobCommand::of(job, &shell),
         media,
         blocks: speech.blocks,
@@ -302,7 +302,8 @@ struct Transcribed {
 }
 
 impl Transcribed {
-    async fn read(handler: &CommandHandler, job: &Job) -> Self {
+    async fn read(handler: &CommandHandler, shown: &Shown) -> Self {
+        let (job, removed) = (&shown.job, shown.result_removed);
         let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Self::default() };
         let results = (handler.results)(&purchase_key.service);
         let params = Arc::clone(&handler.writing.params);
@@ -320,9 +321,10 @@ impl Transcribed {
         let missing = |words: String| Self { missing: Some(words), ..Self::default() };
         match read.await {
             Ok(Some((blocks, language))) => Self { blocks, language, missing: None },
-            Ok(None) => {
-                missing("The result is not kept any more, or is damaged; the outputs stay as they are.".to_owned())
-            }
+            Ok(None) => missing(match removed {
+                Some(at) => format!("The result was {}. The outputs stay as they are.", describe_removal(at)),
+                None => "The result is not kept any more, or is damaged; the outputs stay as they are.".to_owned(),
+            }),
             Err::<_, crate::domain::fault::Fault>(fault) => missing(fault.words),
         }
     }

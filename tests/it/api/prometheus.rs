@@ -23,7 +23,7 @@ const ABSENT: [&str; 1] = ["scribed_callbacks_total"];
 
 /// Labels whose values `jobs.toml` names, or scribed itself; no other label is allowed, so that the number of series does
 /// not grow with the queue.
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     "kind",
     "limit",
     "operation",
@@ -35,6 +35,7 @@ const LABELS: [&str; 12] = [
     "source",
     "stage",
     "state",
+    "target",
     "version",
 ];
 
@@ -105,7 +106,8 @@ impl Night {
             _ => Act::Well,
         });
         let config = Config::of(&stub).service("price_per_hour = 0.5").section("[budget]\nmonth = \"10h\"");
-        let bed = config.inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&web("")).bed();
+        let notify = "[notify]\non_failed = { post = \"http://127.0.0.1:9/\" }";
+        let bed = config.inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&web("")).section(notify).bed();
         write_tokens(&bed);
         fs::write(bed.path("token"), token("vera")).unwrap();
         let running = bed.daemon();
@@ -269,10 +271,13 @@ fn requests_faults_and_costs_are_counted() {
         ("scribed_service_limit{limit=\"uploads\", kind=\"configured\"}", 4.0),
         ("scribed_service_request_limit{kind=\"configured\"}", 1000.0),
         ("scribed_oldest_job_age_seconds", 0.0),
+        ("scribed_notifications_given_up_total", 0.0),
     ] {
         assert_eq!(value(query), expected, "{query}");
     }
     assert!(value("scribed_service_requests_total{operation=\"read\", outcome=\"success\"}") >= 3.0);
+    let undelivered = "scribed_notifications_undelivered{target=\"on_failed 1 (post)\"} == 1";
+    wait_until("the failure waits for its target", || !night.prometheus.query(undelivered).is_empty());
     // Two were billed, and a third is bought.
     let billed = value("scribed_billed_audio_seconds{source=\"inbox\", service=\"default\"}");
     let budget = value("scribed_budget_seconds{period=\"month\", part=\"spent\"}");

@@ -174,3 +174,23 @@ fn a_private_authority_is_trusted_if_it_is_named() {
     assert!(ran.code == 2 && ran.stderr.contains("/nowhere.pem"), "{ran:?}");
     assert_eq!(trusted.last_object()["total"], Value::from(0));
 }
+
+/// Starts a web server whose answer never ends, and returns its address.
+fn an_endless_answer() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let _ = peer.read(&mut [0; 4096]);
+        let _ = peer.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\"");
+        // Until the client closes the connection.
+        while peer.write_all(&[b'x'; 1 << 16]).is_ok() {}
+    });
+    url
+}
+
+#[test]
+fn an_answer_that_never_ends_is_not_read_for_ever() {
+    let ran = elsewhere(&an_endless_answer(), None, &["status"]);
+    assert!(ran.code != 0 && ran.stderr.contains("more than 64 MiB"), "{ran:?}");
+}

@@ -1,6 +1,7 @@
 //! Traces of jobs, as a collector of OpenTelemetry receives them.
 
-use crate::support::bed::wait_until;
+use crate::support::bed::{Running, wait_until};
+use crate::support::certificates::{Authority, Issued};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use axum::Router;
@@ -10,9 +11,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::server::TlsStream;
 
 /// A receiver of OTLP/HTTP that refuses the first requests.
 struct Collector {
@@ -24,6 +32,40 @@ struct Collector {
 struct Received {
     refusals: usize,
     bodies: Vec<Value>,
+    /// The values of `authorization` and `x-scope` of each request.
+    passwords: Vec<[Option<String>; 2]>,
+}
+
+/// Accepts connections over TLS. One that is refused by its client is none.
+struct TlsListener {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl axum::serve::Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (connection, from) = self.listener.accept().await.unwrap();
+            if let Ok(encrypted) = self.acceptor.accept(connection).await {
+                return (encrypted, from);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+fn acceptor(issued: &Issued) -> TlsAcceptor {
+    let certificates = CertificateDer::pem_file_iter(&issued.cert).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(&issued.key).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    TlsAcceptor::from(Arc::new(config.with_single_cert(certificates, key).unwrap()))
 }
 
 async fn receive(State(received): State<Arc<Mutex<Received>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
@@ -33,19 +75,39 @@ async fn receive(State(received): State<Arc<Mutex<Received>>>, headers: HeaderMa
         return StatusCode::SERVICE_UNAVAILABLE;
     }
     assert_eq!(headers["content-type"], "application/json");
+    let value = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    received.passwords.push([value("authorization"), value("x-scope")]);
     received.bodies.push(serde_json::from_slice(&body).unwrap());
     StatusCode::OK
 }
 
 impl Collector {
     fn start(refusals: usize) -> Self {
-        let received = Arc::new(Mutex::new(Received { refusals, bodies: Vec::new() }));
+        Self::with(refusals, None)
+    }
+
+    /// Starts a collector over TLS, with this certificate.
+    fn encrypted(issued: &Issued) -> Self {
+        Self::with(0, Some(issued))
+    }
+
+    fn with(refusals: usize, issued: Option<&Issued>) -> Self {
+        let received = Arc::new(Mutex::new(Received { refusals, bodies: Vec::new(), passwords: Vec::new() }));
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}/otlp", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         let router = Router::new().route("/otlp/v1/traces", post(receive)).with_state(Arc::clone(&received));
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, received, _runtime: runtime }
+        let scheme = match issued.map(acceptor) {
+            Some(acceptor) => {
+                runtime.spawn(async move { axum::serve(TlsListener { listener, acceptor }, router).await });
+                "https"
+            }
+            None => {
+                runtime.spawn(async move { axum::serve(listener, router).await });
+                "http"
+            }
+        };
+        Self { url: format!("{scheme}://{address}/otlp"), received, _runtime: runtime }
     }
 
     /// Returns the spans received so far.
@@ -143,6 +205,55 @@ fn a_pass_sends_the_traces_of_its_jobs_before_it_ends() {
     bed.drop_in(0, "talk.wav");
     bed.once(0);
     assert_eq!(collector.spans().iter().filter(|span| span["name"] == "job").count(), 1);
+}
+
+#[test]
+fn a_collector_gets_the_configured_headers_by_a_connection_that_an_authority_of_the_site_has_signed() {
+    let (stub, authority) = (Stub::well(), Authority::new());
+    let collector = Collector::encrypted(&authority.issue("collector", 30));
+    let headers = "headers = { Authorization = \"env:SCRIBED_OTLP\", x-scope = \"file:scope\" }";
+    for ca in [String::new(), format!("ca = \"{}\"", authority.pem().display())] {
+        let telemetry = format!("[telemetry]\notlp = \"{}\"\n{headers}\n{ca}", collector.url);
+        let bed = Config::of(&stub).inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&telemetry).bed();
+        std::fs::write(bed.path("scope"), "tapes\n").unwrap();
+        bed.drop_in(0, "talk.wav");
+        let mut command = bed.command(["once"]);
+        command.env("SCRIBED_OTLP", "Bearer hunter2");
+        let ran = Running::start(command).wait();
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+        let passwords = collector.received.lock().unwrap().passwords.clone();
+        if ca.is_empty() {
+            assert!(ran.stderr.contains("its certificate was not accepted"), "{ran:?}");
+            assert!(passwords.is_empty(), "{passwords:?}");
+        } else {
+            assert_eq!(passwords, [["Bearer hunter2", "tapes"].map(|value| Some(value.to_owned()))]);
+        }
+    }
+}
+
+#[test]
+fn headers_for_a_collector_are_secrets_and_are_not_sent_where_others_can_read_them() {
+    let stub = Stub::well();
+    for (lines, said) in [
+        ("otlp = \"http://a.example/\"\nheaders = { authorization = \"env:PATH\" }", "must not be sent by plain http"),
+        (
+            "otlp = \"https://a.example/\"\nheaders = { authorization = \"Bearer hunter2\" }",
+            "must not contain a key itself",
+        ),
+        ("otlp = \"https://a.example/\"\n[telemetry.headers]\nx-key = \"hunter2\"", "must not contain a key itself"),
+        ("otlp = \"https://a.example/\"\nheaders = { \"a b\" = \"env:PATH\" }", "no name of a header"),
+        ("otlp = \"https://a.example/\"\nheaders = { Content-Type = \"env:PATH\" }", "`content-type`"),
+        ("otlp = \"https://a.example/\"\nheaders = { X-A = \"env:PATH\", x-a = \"env:PATH\" }", "`x-a`"),
+        ("otlp = \"https://a.example/\"\nheaders = \"env:PATH\"", "must be a table"),
+        ("otlp = \"https://a.example/\"\nca = \"missing.pem\"", "cannot be used"),
+    ] {
+        let bed = Config::of(&stub).inbox("").section(&format!("[telemetry]\n{lines}")).bed();
+        let ran = bed.run(["check"]);
+        assert_eq!(ran.code, 2, "{lines}: {ran:?}");
+        assert!(ran.stderr.contains(said) && ran.stderr.contains("jobs.toml:"), "{lines}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    }
 }
 
 #[test]

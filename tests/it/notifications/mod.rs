@@ -8,3 +8,4 @@ mod mail;
 mod post;
 mod program;
 mod states;
+mod undelivered;

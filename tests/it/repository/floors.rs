@@ -94,6 +94,7 @@ fn floor(name: &str) -> Option<u32> {
     Some(match (name, room) {
         ("lib" | "main" | "testing", _) => return None,
         (_, "cli") => 7,
+        (_, "notifications") if name.starts_with("notifications/queue") || name.starts_with("notifications/spool") => 4,
         (_, "daemon" | "web" | "notifications") => 6,
         (_, "control") => 5,
         (_, "server" | "callbacks" | "harvest" | "traces") => 4,

@@ -251,6 +251,7 @@ fn form(shape: Shape) -> String {
         Shape::Address => "IP address and port".to_owned(),
         Shape::Choice(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
         Shape::Track => "number, or language code".to_owned(),
+        Shape::Headers => "table of secrets by the name of the header".to_owned(),
         Shape::Keys => "list of secrets, table of names, or `\"folder:PATH\"`".to_owned(),
         Shape::List(_, of) => format!("list of {}", form(*of)),
     }

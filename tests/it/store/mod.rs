@@ -7,5 +7,6 @@ mod laws;
 mod model;
 mod old_data;
 mod power_loss;
+mod result_retention;
 mod state_file;
 mod upgrade;

@@ -1,8 +1,10 @@
 //! What the pages show of a job, its recording and the sources, and that hostile names and texts do no harm.
 
 use super::browser::{Browser, location};
-use crate::api::served::Served;
-use crate::support::bed::{speech_piece, wait_until};
+use crate::api::served::{Served, token, web, write_tokens};
+use crate::support::bed::{Running, speech_piece, wait_until};
+use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::stub::Stub;
 use reqwest::Method;
 use std::fs;
@@ -156,4 +158,29 @@ fn a_plan_is_made_on_a_page_before_a_run_is_released() {
     let same = served.bed.run(["plan"]).stdout;
     let first = same.lines().next().unwrap();
     assert!(!first.is_empty() && page.contains(first), "{first} is not in {page}");
+}
+
+#[test]
+fn a_result_that_was_removed_for_its_age_is_missing_on_the_page_with_the_reason() {
+    let stub = Stub::well();
+    let config = Config::of(&stub).inbox("hold = \"0s\"\noutputs = [\"txt\"]").section(&web(""));
+    let bed = config.bed();
+    write_tokens(&bed);
+    for (days, name) in [(-1_000_i64, "old.wav"), (0, "young.wav")] {
+        manifests::write(&bed, name, name);
+        fs::write(bed.path("wall"), (days * 24 * 3_600_000).to_string()).unwrap();
+        let mut command = bed.command(["once"]);
+        command.env("SCRIBED_TEST_WALL", bed.path("wall"));
+        assert_eq!(Running::start(command).wait().code, 0);
+    }
+    bed.configure(&config.section("[state]\nkeep_results = \"365d\""));
+    let running = bed.daemon();
+    let served = Served::over(bed, running);
+    wait_until("old results are removed", || served.bed.path("state/last-retention.json").exists());
+    let browser = Browser::here(&served);
+    let [old, young] = ["/jobs/1", "/jobs/2"].map(|path| browser.get(path).text);
+    assert!(old.contains("The result was removed on 20") && !old.contains("result.json"), "{old}");
+    assert!(!young.contains("removed on") && young.contains("result.json"), "{young}");
+    let json = served.send(served.request(Method::GET, "/api/v1/jobs/1").bearer_auth(token("vera"))).json();
+    assert!(json["result_removed"].as_str().is_some_and(|at| at.starts_with("20")), "{json}");
 }

@@ -5,10 +5,10 @@ use crate::cli::commands::check_disk::format_size;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::clock::{Clock, SystemClock};
-use crate::control::state_size::{StatePart, state_size};
+use crate::control::state_size::{FileSpace, KeptFor, StatePart, state_size};
 use crate::daemon::embedded_data;
 use crate::domain::count::count;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Prints the space of each part.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
@@ -17,7 +17,8 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     if !state.exists() {
         return Err(CommandError::Usage(format!("there is no state in {}", state.display())));
     }
-    let (keep, now) = (config.keep_history, SystemClock.now());
+    let keep = KeptFor { history: config.keep_history, results: config.keep_results };
+    let now = SystemClock.now();
     let size = blocking(move || state_size(&state, &service, keep, now)).await?;
     let parts = size
         .parts
@@ -27,7 +28,8 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
         "state": config.state.to_string_lossy(),
         "bytes": size.total(),
         "parts": parts.collect::<Vec<_>>(),
-        "old_history": size.old_history.map(|old| json!({ "bytes": old.bytes, "files": old.files })),
+        "old_history": size.old_history.map(space_json),
+        "old_results": size.old_results.map(space_json),
     }))?;
     for (part, space) in &size.parts {
         context.print_line(&format!(
@@ -45,10 +47,22 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             count(old.files, "month")
         ))?;
     }
+    if let Some(old) = size.old_results.filter(|old| old.files > 0) {
+        context.print_line(&format!(
+            "{} ({}) {} stored longer ago than `keep_results`; scribed removes those that no job needs",
+            count(old.files, "kept result"),
+            format_size(old.bytes),
+            if old.files == 1 { "was" } else { "were" }
+        ))?;
+    }
     if size.parts.contains_key(&StatePart::SetAside) {
         context.print_line(
             "The queues in damaged-… were set aside by --rebuild: scribed does not use them, and you may delete them",
         )?;
     }
     Ok(0)
+}
+
+fn space_json(space: FileSpace) -> Value {
+    json!({ "bytes": space.bytes, "files": space.files })
 }

@@ -53,6 +53,8 @@ pub enum ErasureKind {
     /// The voice of a known speaker that was enrolled from the recording.
     Voice,
     History,
+    /// What waits for targets of `[notify]`.
+    Notification,
     /// The row of the job.
     Record,
 }
@@ -68,6 +70,7 @@ impl ErasureKind {
             Self::Output => "output",
             Self::Voice => "voice",
             Self::History => "history",
+            Self::Notification => "notification",
             Self::Record => "record",
         }
     }

@@ -2,7 +2,7 @@
 
 use super::explain::JobFact;
 use crate::domain::job::{Job, JobKey};
-use crate::domain::names::{JobId, ServiceName};
+use crate::domain::names::{JobId, ServiceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::Pause;
 use crate::pipeline::stages::write::rerender::Obstacle;
@@ -74,6 +74,9 @@ pub struct Shown {
     /// new name.
     #[serde(default)]
     pub moved_to: Option<Origin>,
+    /// When its kept result was removed for its age; `None` if it is kept.
+    #[serde(default)]
+    pub result_removed: Option<Timestamp>,
 }
 
 /// Another job with the same transcription.

@@ -58,7 +58,7 @@ pub struct Rendered<N> {
     pub unread: Option<String>,
 }
 
-/// Renders a kept result; `None` if the result is not there any more, or damaged.
+/// Renders a kept result; `None` if the result is not there any more, whatever removed it, or damaged.
 pub async fn render_kept_result(
     context: &WriteContext<'_>,
     source: &Arc<Source>,
@@ -76,7 +76,7 @@ pub async fn render_kept_result(
                 render_outputs(raw, accepted.as_ref(), &params, &source, &job, &purchase_key, &transcription, now)?;
             Ok(Some(verbatim(rendered, accepted)))
         }
-        Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
+        Err(error) if error.is_lost() => Ok(None),
         Err(error) => Err(unreadable_result(&error, now)),
     })
     .await
@@ -98,7 +98,7 @@ pub fn read_speech(
     let now = job.since;
     let raw = match open_result(results, transcription) {
         Ok(raw) => raw,
-        Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => return Ok(None),
+        Err(error) if error.is_lost() => return Ok(None),
         Err(error) => return Err(unreadable_result(&error, now)),
     };
     let (raw, mut record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))

@@ -4,6 +4,7 @@
 use super::metric_family::{Kind, MetricFamily, Series};
 use super::process::ProcessValues;
 use super::services::{ServiceTraffic, services, traffic};
+use crate::control::notification_targets::TargetBacklog;
 use crate::control::transport::protocol::{BudgetUse, DaemonStatus, QueueStatus, ScanStatus, Waiting};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
@@ -27,6 +28,8 @@ pub struct MetricSources<'a> {
     pub prices: &'a BTreeMap<ServiceName, f64>,
     /// The disk of the state directory.
     pub disk: Option<DiskSpace>,
+    /// What waits for the targets of `[notify]`.
+    pub notifications: &'a [TargetBacklog],
     pub process: &'a ProcessValues,
     pub now: Timestamp,
 }
@@ -45,6 +48,7 @@ pub fn families(sources: &MetricSources<'_>) -> Vec<MetricFamily> {
     all.extend(scans(status));
     all.extend(folders(status, *now));
     all.extend(disk(sources.disk));
+    all.extend(notifications(sources.notifications));
     all.extend(this_process(process));
     all
 }
@@ -259,6 +263,34 @@ fn disk(disk: Option<DiskSpace>) -> [MetricFamily; 2] {
             "Size of the disk of the state directory",
             bytes,
             one(disk.map(|disk| disk.size)),
+        ),
+    ]
+}
+
+/// There is a series for each target, so that an alert ends when everything is delivered.
+fn notifications(targets: &[TargetBacklog]) -> [MetricFamily; 3] {
+    let series = |of: &dyn Fn(&TargetBacklog) -> f64| -> Vec<Series> {
+        let one = |backlog: &TargetBacklog| labelled(vec![("target", backlog.target.clone())], of(backlog));
+        targets.iter().map(one).collect()
+    };
+    [
+        gauge(
+            "scribed_notifications_undelivered",
+            "Events of which the target was not told yet",
+            None,
+            series(&|backlog| backlog.events as f64),
+        ),
+        gauge(
+            "scribed_notifications_undelivered_age",
+            "How long the oldest message has been waiting for its delivery to the target",
+            Some(Unit::Seconds),
+            series(&|backlog| backlog.age.unwrap_or_default().as_secs_f64()),
+        ),
+        counter(
+            "scribed_notifications_given_up",
+            "Events of which the target was not told within a day, since it was configured",
+            None,
+            series(&|backlog| backlog.given_up as f64),
         ),
     ]
 }

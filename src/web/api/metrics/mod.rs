@@ -7,6 +7,7 @@ mod process;
 mod services;
 
 use crate::blocking::blocking;
+use crate::control::notification_targets::backlogs;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::output::writable::disk_space;
@@ -51,6 +52,7 @@ pub async fn metrics(api: &Api) -> Result<Response, ApiProblem> {
         billed: &handler.store.billed().await.map_err(failed)?,
         prices: &handler.prices,
         disk: blocking(move || disk_space(&state)).await,
+        notifications: &backlogs(&handler).await,
         process: &process::process_values(),
         now: api.now(),
     };

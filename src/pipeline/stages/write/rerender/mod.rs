@@ -26,11 +26,12 @@ use crate::blocking::blocking;
 use crate::domain::fault::Fault;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
-use crate::domain::names::Hash;
+use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
 use crate::output::publish::{Names, PendingOutput, RESULT_KEPT};
 use crate::output::render_result::OutputKind;
+use crate::output::results::describe_removal;
 use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::pipeline::stages::write::render::render_kept_result;
@@ -134,7 +135,13 @@ pub enum NotRendered {
         "its kept result is missing or damaged; `scribed verify --repair {0}` fetches it from the service again at no \
          cost, if an output is missing and the service still has it"
     )]
-    NoResult(crate::domain::names::JobId),
+    NoResult(JobId),
+    #[error(
+        "its kept result was {}; `scribed verify --repair {job}` fetches it from the service again at no cost, if an \
+         output is missing and the service still has it",
+        describe_removal(*at)
+    )]
+    RemovedForAge { job: JobId, at: Timestamp },
     #[error("scribed is writing its outputs at this moment; try again")]
     Moving,
     #[error("{0}")]
@@ -342,8 +349,16 @@ async fn wanted_outputs(
     let set = Job { request_record: Some(Box::new(settings.record(job))), ..job.clone() };
     let rendered =
         render_kept_result(context, mount.source(), &set, purchase_key, transcription, context.clock.now()).await?;
-    let rendered = rendered.ok_or(NotRendered::NoResult(job.id))?;
+    let Some(rendered) = rendered else { return Err(no_result(context, job, transcription).await) };
     Ok(rendered.kinds.into_iter().zip(rendered.wanted).map(named).unzip())
+}
+
+async fn no_result(context: &WriteContext<'_>, job: &Job, transcription: &TranscriptionId) -> NotRendered {
+    let (results, id) = (Arc::clone(context.results), transcription.clone());
+    match blocking(move || results.removed_at(&id)).await {
+        Some(at) => NotRendered::RemovedForAge { job: job.id, at },
+        None => NotRendered::NoResult(job.id),
+    }
 }
 
 /// Whether a file is a translation: as an output of the job, or by the language in its name.

@@ -73,6 +73,9 @@ pub struct RenderedJob {
     /// Neither the recording nor any output exists.
     #[serde(default)]
     pub is_gone: bool,
+    /// Whether the problem is that the result was removed for its age.
+    #[serde(default)]
+    pub is_result_removed: bool,
 }
 
 impl RenderedJob {
@@ -122,7 +125,8 @@ fn groups(parts: &RenderParts<'_>, jobs: Vec<Job>) -> Vec<Vec<Job>> {
 }
 
 async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Result<RenderedJob, StoreError> {
-    let told = RenderedJob { job: job.id, key: job.key.clone(), files: Vec::new(), problem: None, is_gone: false };
+    let (key, files) = (job.key.clone(), Vec::new());
+    let told = RenderedJob { job: job.id, key, files, problem: None, is_gone: false, is_result_removed: false };
     let Some(mount) = parts.mounts.get(&job.key.source) else {
         let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
         return Ok(RenderedJob { problem: Some(words), ..told });
@@ -134,6 +138,9 @@ async fn render_job(parts: &RenderParts<'_>, job: Job, run: &RenderRun) -> Resul
     match rerender(&parts.context(&results), mount, &job, run).await {
         Ok(done) => Ok(RenderedJob { files: done.files, is_gone: done.is_gone, ..told }),
         Err(NotRendered::Store(error)) => Err(error),
-        Err(problem) => Ok(RenderedJob { problem: Some(problem.to_string()), ..told }),
+        Err(problem) => {
+            let is_result_removed = matches!(problem, NotRendered::RemovedForAge { .. });
+            Ok(RenderedJob { problem: Some(problem.to_string()), is_result_removed, ..told })
+        }
     }
 }
