@@ -107,7 +107,7 @@ impl Night {
         Self { from, to, written: 0, audio: 0, failed: 0, reasons: BTreeMap::new() }
     }
 
-    fn add(&mut self, kind: StageKind, row: &super::columns::Row) {
+    fn add(&mut self, kind: StageKind, row: &super::columns::BrowseRow) {
         if !(self.from..self.to).contains(&row.since) {
             return;
         }

@@ -26,7 +26,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A row. Times are seconds since 1970, amounts seconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct BrowseRow {
     /// `None` if no job has this number, or a person had it forgotten.
     pub stage: Option<StageKind>,
     pub flags: u8,
@@ -47,7 +47,7 @@ pub(super) struct Row {
     name: (u32, u16),
 }
 
-const ABSENT: Row = Row {
+const ABSENT: BrowseRow = BrowseRow {
     stage: None,
     flags: 0,
     source: 0,
@@ -96,7 +96,7 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
 /// All jobs, by number.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
-    pub rows: Vec<Row>,
+    pub rows: Vec<BrowseRow>,
     pub sources: Numbered<SourceName>,
     pub faults: Numbered<&'static str>,
     pub reasons: Numbered<String>,
@@ -120,7 +120,7 @@ impl Columns {
         };
     }
 
-    fn row(&mut self, job: &Job, before: (u32, u16)) -> Row {
+    fn row(&mut self, job: &Job, before: (u32, u16)) -> BrowseRow {
         let fault = match &job.stage {
             Stage::Failed { fault, .. } => Some(fault),
             _ => job.fault.as_ref(),
@@ -138,7 +138,7 @@ impl Columns {
             false => drop(self.earlier_costs.insert(job.id, earlier)),
         }
         let name = job.key.to_string().to_lowercase();
-        Row {
+        BrowseRow {
             stage: Some(job.stage.kind()),
             flags: flag(job.is_incomplete(), INCOMPLETE)
                 | flag(job.is_suspect(), SUSPECT)
@@ -175,12 +175,12 @@ impl Columns {
     }
 
     /// Returns the name of a row in lower case.
-    pub fn name(&self, row: &Row) -> &[u8] {
+    pub fn name(&self, row: &BrowseRow) -> &[u8] {
         self.name_at(row.name)
     }
 
     /// Returns the jobs that there are, by number.
-    pub fn jobs(&self) -> impl Iterator<Item = (JobId, StageKind, &Row)> {
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, StageKind, &BrowseRow)> {
         let numbered = self.rows.iter().zip(1..);
         numbered.filter_map(|(row, number)| Some((JobId(number), row.stage?, row)))
     }

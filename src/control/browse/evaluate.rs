@@ -1,6 +1,6 @@
 //! Finds the jobs of a page in the table. Pure.
 
-use super::columns::{Columns, INCOMPLETE, NONE, Row, SUSPECT, UNACKNOWLEDGED};
+use super::columns::{BrowseRow, Columns, INCOMPLETE, NONE, SUSPECT, UNACKNOWLEDGED};
 use crate::control::transport::protocol::{
     BrowseCursor, BrowseFilter, BrowseQuery, BrowseSort, BrowsedJobs, MOST_BROWSED,
 };
@@ -79,7 +79,7 @@ impl<'q> Condition<'q> {
     }
 
     /// Whether a job has everything but perhaps its stage, source and fault.
-    fn has_rest(&self, row: &Row, columns: &Columns) -> bool {
+    fn has_rest(&self, row: &BrowseRow, columns: &Columns) -> bool {
         row.flags & self.flags == self.flags
             && (self.since..self.before).contains(&row.since)
             && self.reason.has(row.reason)
@@ -99,7 +99,7 @@ fn words(text: &str) -> Vec<String> {
 pub(super) fn matching(columns: &Columns, filter: &BrowseFilter) -> Vec<JobId> {
     let words = words(&filter.text);
     let wanted = Condition::new(filter, &words, columns);
-    let has = |(_, kind, row): &(JobId, StageKind, &Row)| {
+    let has = |(_, kind, row): &(JobId, StageKind, &BrowseRow)| {
         wanted.has_stage(*kind)
             && wanted.source.has(row.source)
             && wanted.fault.has(row.fault)
@@ -189,7 +189,7 @@ enum Key<'c> {
     Name(&'c [u8]),
 }
 
-fn key<'c>(columns: &'c Columns, row: &Row, sort: BrowseSort) -> Key<'c> {
+fn key<'c>(columns: &'c Columns, row: &BrowseRow, sort: BrowseSort) -> Key<'c> {
     match sort {
         BrowseSort::Number => Key::Number(0),
         BrowseSort::Since => Key::Number(row.since),

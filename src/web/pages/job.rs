@@ -12,7 +12,7 @@ use crate::control::transport::protocol::{
     ControlAnswer, ControlRequest, JobSelector, OutputState, RenderQuery, Shown, VerifiedJob, VerifyQuery,
 };
 use crate::domain::charge::{Charge, State as ChargeState};
-use crate::domain::job::Job;
+use crate::domain::job::{Job, Output};
 use crate::domain::names::JobId;
 use crate::domain::reason::reason;
 use crate::domain::review::{ReviewWarning, clock_time};
@@ -221,7 +221,7 @@ pub(super) async fn get_job(
         rows: rows(&shown, &handler),
         warnings: warnings(job),
         missing: job.shortfall().into_iter().collect(),
-        outputs: job.outputs.iter().map(|output| output.display_name()).collect(),
+        outputs: job.outputs.iter().map(Output::display_name).collect(),
         changed: shown.changed.iter().map(|changed| changed.path.to_string()).collect(),
         charges: job.charges.iter().map(|charge| charge_view(charge, &minute)).collect(),
         history: history.collect(),

@@ -6,12 +6,13 @@ use super::sign_in::parse_form;
 use super::words::{grouped, hours, when};
 use crate::blocking::blocking;
 use crate::config::load::read::load_without_secrets;
-use crate::control::transport::protocol::{BudgetUse, ControlAnswer, ControlRequest, QueueStatus, ServiceStatus};
+use crate::control::transport::protocol::{
+    BudgetUse, ControlAnswer, ControlRequest, QueueStatus, RemovedSource, ServiceStatus,
+};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::pause::PauseScope;
 use crate::domain::stage::StageKind;
 use crate::domain::zone::Zone;
-use crate::source::mount::source_mount::Storage;
 use crate::store::contract::StoreError;
 use crate::web::access::Caller;
 use crate::web::api::answer::ApiProblem;
@@ -47,20 +48,15 @@ impl SourceView {
         let failed = |error: StoreError| PageFailure::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string());
         let counts = handler.store.counts_by_source().await.map_err(failed)?;
         let views = handler.mounts.iter().map(|(name, mount)| {
-            let place = match mount.storage() {
-                Storage::Folder(_) => mount.source().folder.display().to_string(),
-                Storage::Bucket(_) => mount.source().folder.display().to_string(),
-            };
             let counts = counts.get(name).cloned().unwrap_or_default();
-            let view = Self {
+            Self {
                 name: name.to_string(),
-                place,
+                place: mount.source().folder.display().to_string(),
                 open: grouped(counts.open()),
                 written: grouped(counts.of(StageKind::Written)),
                 failed: grouped(counts.of(StageKind::Failed)),
                 ..Self::of(name, status, api.zone, now)
-            };
-            view
+            }
         });
         Ok(views.collect())
     }
@@ -204,7 +200,7 @@ pub(super) async fn get_sources(
         has_daemon: handler.has_daemon(),
         all_paused,
         sources: SourceView::all(&api, &status, now).await?,
-        removed: status.removed.iter().map(|removed| removed.describe()).collect(),
+        removed: status.removed.iter().map(RemovedSource::describe).collect(),
         manifests: status.manifests.iter().map(crate::control::status_lines::manifest_line).collect(),
         services: ServiceView::all(&status),
         budgets: budget_views(&status.budget, api.zone),
@@ -249,7 +245,7 @@ pub(super) async fn command(
             "The configuration was read again; nothing changed.".to_owned()
         }
         ControlAnswer::Reloaded(lines) => lines.join("; "),
-        _ if form.command == "pause" => "Paused: what is at a service goes on, nothing new is sent.".to_owned(),
+        _ if form.command == "pause" => "Paused: what is at a service continues, nothing new is sent.".to_owned(),
         _ => "Resumed.".to_owned(),
     };
     let note = api.notes.add(&caller.name, words);
