@@ -133,7 +133,7 @@ fn job(n: u64, now: i64) -> Job {
     let mut job = Job::found(JobId(n), key, seen, at, at);
     match n % 100 {
         0 => {
-            let kind = if n % 300 == 0 { FaultKind::Template } else { FaultKind::Refused { status: 422 } };
+            let kind = if n.is_multiple_of(300) { FaultKind::Template } else { FaultKind::Refused { status: 422 } };
             let words = format!("the service refused it: reason {}", n % 1_700 / 100);
             let fault = Fault::new(kind, words, at);
             (job.stage, job.due) = (Stage::Failed { from: Box::new(Stage::Settled), fault }, None);
