@@ -2,6 +2,7 @@
 
 mod access;
 mod document;
+mod editor;
 mod prometheus;
 mod remote;
 mod requests;

@@ -107,7 +107,7 @@ impl Folder {
         let hash = Hash::of(content.as_bytes());
         let output = Output { name: RelPath::new(name), hash, at: None };
         let own = self.job.outputs.iter().chain(&self.job.earlier).find(|own| own.is_same_file(&output));
-        let before = self.job.accepted.as_ref().filter(|before| before.output.is_same_file(&output));
+        let before = self.job.accepted.as_ref().filter(|before| before.is_of(&output));
         let accepted = AcceptedText {
             format: Format::of_name(name).unwrap(),
             hash,
@@ -115,7 +115,7 @@ impl Folder {
             at: NOW,
             by: "ann".to_owned(),
             written: before.map_or(own.map(|own| own.hash), |before| before.written),
-            output,
+            output: Some(output),
         };
         self.accepted_content = content;
         let change = Box::new(OutputChange::accepting(&self.job, accepted));
