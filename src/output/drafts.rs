@@ -98,7 +98,6 @@ pub struct Draft {
     /// The draft that it replaced although another tab had saved it, or that was discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<u64>,
-    #[serde(flatten)]
     pub text: DraftText,
 }
 

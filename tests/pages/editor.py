@@ -53,7 +53,7 @@ class Daemon:
 class Editor(Reader):
     def __init__(self, profile, url):
         super().__init__(profile)
-        self.page = url
+        self.profile, self.page = profile, url
         self.problems = []
 
     def open(self):
@@ -78,6 +78,7 @@ class Editor(Reader):
 
     def put_cursor(self, index, at):
         """Clicks into the text of a caption, and puts the cursor before the character `at`."""
+        self.run(f"document.querySelectorAll('#cues textarea')[{index}].scrollIntoView({{ block: 'center' }})")
         self.click("#cues textarea", index)
         self.run(f"const t = document.querySelectorAll('#cues textarea')[{index}]; t.focus(); t.setSelectionRange({at}, {at})")
 
@@ -93,6 +94,18 @@ class Editor(Reader):
             const read = JSON.parse(request.responseText);
             return read.draft || read;""")
 
+    def nameless(self, where):
+        """The controls below an element for which a screen reader has no name."""
+        controls = self.run(f"""return Array.from(document.querySelectorAll('{where} :is(a, button, select, input, textarea, audio, video)'))
+            .filter((control) => control.checkVisibility())""")
+        ids = [next(iter(one.values())) for one in controls]
+        nameless = [one for one in ids if not self.ask(f"/element/{one}/computedlabel", method="GET").strip()]
+        return [self.ask(f"/element/{one}/property/outerHTML", method="GET")[:200] for one in nameless]
+
+    def errors(self):
+        """What the console says, but for the answers that the page handles."""
+        return [line for line in self.log() if "status of 409" not in line]
+
     def window(self):
         return self.ask("/window", method="GET")
 
@@ -102,15 +115,15 @@ class Editor(Reader):
 
 def whole_page(editor, pictures):
     editor.check(not editor.run(f"return {HACKED}"), "hostile text became markup")
-    editor.check(editor.unlabelled() == [], ["unlabelled", editor.unlabelled()])
+    editor.check(editor.nameless("#editor") == [], ["unlabelled", editor.nameless("#editor")])
     for dialog, opener in [("help-dialog", "help"), ("speakers-dialog", "speakers"), ("discard-dialog", None)]:
         editor.run(f"document.getElementById('{opener}').click()" if opener else f"document.getElementById('{dialog}').showModal()")
         editor.check(editor.run(f"return document.getElementById('{dialog}').open"), f"{dialog} does not open")
-        editor.check(editor.unlabelled() == [], [dialog, editor.unlabelled()])
+        editor.check(editor.nameless(f"#{dialog}") == [], [dialog, editor.nameless(f"#{dialog}")])
         editor.chord("escape")
     editor.chord("control", "f")
     editor.check(editor.run("return document.activeElement.id") == "find-text", "Ctrl+F does not go to the find field")
-    editor.check(editor.unlabelled() == [], ["find", editor.unlabelled()])
+    editor.check(editor.nameless("#find") == [], ["find", editor.nameless("#find")])
     editor.chord("escape")
     editor.put_cursor(0, 0)
     for scheme in ("light", "dark"):
@@ -260,9 +273,19 @@ def killed(editor, daemon):
         typed.append((f"{number:02}.", time.monotonic()))
         time.sleep(0.04)
     end = time.monotonic()
-    editor.run("window.stop(); document.getElementById('editor').dataset.killed = '1'")
     daemon.kill()
+    kill_browser(editor)
     return [text for text, at in typed if at < end - 2]
+
+
+def kill_browser(editor):
+    """Kills the processes of this browser, which have its profile among their arguments."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"--user-data-dir={editor.profile}".encode() in (process / "cmdline").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue  # It has ended.
 
 
 def two_editors(editor):
@@ -278,7 +301,7 @@ def two_editors(editor):
     editor.put_cursor(0, 0)
     editor.keys("first tab ")
     editor.wait("document.getElementById('conflict-dialog').open")
-    editor.check(editor.unlabelled() == [], ["conflict", editor.unlabelled()])
+    editor.check(editor.nameless("#conflict-dialog") == [], ["conflict", editor.nameless("#conflict-dialog")])
     editor.click("#conflict-merge", 0)
     editor.saved()
     texts = editor.texts()
@@ -350,16 +373,15 @@ def main():
         rules_and_review(editor)
         discard(editor)
         two_editors(editor)
-        read["log"] = editor.log()
+        read["log"] = editor.errors()
         outage(editor, daemon)
         read["refused"] = [line for line in editor.log() if "Failed to load resource" not in line and "ERR_" not in line]
         read["accepted"] = accept(editor)
         if long != "0":
             read["long"] = long_transcript(editor, base, long)
             editor.open()
-        read["log"] += editor.log()
+        read["log"] += editor.errors()
         kept = killed(editor, daemon)
-        os.kill(editor.driver.pid, signal.SIGKILL)
         daemon.start()
         with urllib.request.urlopen(f"{base}/jobs/{job}/transcript.json", timeout=30) as answer:
             draft = json.load(answer)["draft"]
@@ -368,6 +390,7 @@ def main():
         read["problems"] = editor.problems
         print(json.dumps(read))
     finally:
+        kill_browser(editor)
         editor.driver.kill()
         daemon.kill()
 

@@ -10,7 +10,7 @@ mod matching;
 mod text_words;
 
 pub use apply::{Applied, Heard, Unusable, apply, empty_answer, is_acceptable, with_names};
-pub use cues::{ReadCues, read_cues};
+pub use cues::read_cues;
 pub use file_content::FileContent;
 
 use crate::domain::format::Format;

@@ -108,6 +108,7 @@ class Draft {
   changed() {
     this.version += 1;
     const now = performance.now();
+    if (!this.isPaused && !this.retryAt) this.told({ state: "changed" });
     if (!this.keepTimer) this.keepTimer = setTimeout(() => this.keepNow(), KEEP_AFTER);
     if (this.isPaused) return;
     this.firstChange ??= now;
@@ -120,7 +121,7 @@ class Draft {
     clearTimeout(this.keepTimer);
     this.keepTimer = 0;
     if (!this.isUnsaved()) return;
-    this.isKept = this.copies.keep({ at: Date.now(), draftRevision: this.revision, base: this.base, mine: plain(this.current()) });
+    this.isKept = this.copies.keep({ at: Date.now(), revision: this.baseRevision, base: this.base, mine: plain(this.current()) });
   }
 
   flush() {
@@ -158,7 +159,7 @@ class Draft {
     } finally {
       this.isSending = false;
     }
-    if (this.isUnsaved() && !this.isPaused && !this.retryAt) this.save();
+    if (this.isUnsaved() && !this.isPaused && !this.retryAt) this.saveTimer = setTimeout(() => this.save(), SAVE_AFTER);
   }
 
   wasSaved({ draft_revision: revision, saved_at: at, editors }, version, sent) {
@@ -172,7 +173,7 @@ class Draft {
       this.copies.drop();
       this.isKept = true;
     }
-    this.told({ state: "saved", at });
+    this.told(this.isUnsaved() ? { state: "changed" } : { state: "saved", at });
     this.seen(editors);
   }
 

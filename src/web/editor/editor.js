@@ -11,6 +11,7 @@ const MOST_STEPS = 1000;
 const TYPING_PAUSE = 1000;
 const SKIP = 2;
 const LEAD_IN = 500;
+const FOLLOW_AFTER = 3000;
 
 let transcript = { cues: [], speakers: {} };
 let rules = null;
@@ -18,6 +19,7 @@ let words = [];
 let suspects = [];
 let list = null;
 let made = 0;
+let typedAt = -Infinity;
 
 const newId = () => `${editorId}-${(made += 1)}`;
 
@@ -54,6 +56,7 @@ const show = (next) => {
 
 const apply = (next, name, typedInto) => {
   if (next === transcript || isReadOnly) return;
+  typedAt = performance.now();
   const last = past.at(-1);
   const now = performance.now();
   const isSameStep = typedInto !== undefined && last?.typedInto === typedInto && now - last.at < TYPING_PAUSE && future.length === 0;
@@ -100,7 +103,9 @@ const toggle = () => {
   if (media.paused) play();
   else media.pause();
 };
-const mark = () => list?.mark(position(), byId("follow").checked && !media.paused && !page.querySelector("textarea:focus, input:focus"));
+// Nobody wants the page to move while typing.
+const follows = () => byId("follow").checked && !media.paused && performance.now() - typedAt > FOLLOW_AFTER;
+const mark = () => list?.mark(position(), follows());
 let frame = 0;
 const tick = () => {
   mark();
@@ -187,8 +192,8 @@ const listActs = {
   speaker: chooseSpeaker,
   play: playFrom,
   word: (cue, offset) => {
-    const time = timeAt(cue, Math.max(0, cue.text.slice(0, offset).search(/\S+$/u)), words);
-    seek(time);
+    const begin = cue.text.slice(0, offset).search(/\S+$/u);
+    seek(timeAt(cue, begin < 0 ? offset : begin, words));
     if (byId("click-plays").checked) play();
   },
   entered: () => {},

@@ -251,7 +251,8 @@ class CueList {
 
   reveal({ li }) {
     const box = li.getBoundingClientRect();
-    const top = document.getElementById("bar").getBoundingClientRect().bottom;
+    const fixed = ["#bar", "#bar .player"].map((what) => document.querySelector(what).getBoundingClientRect().bottom);
+    const top = Math.max(0, ...fixed);
     if (box.top >= top && box.bottom <= innerHeight) return;
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     li.scrollIntoView({ block: "center", behavior: isStill || Math.abs(box.top) > 3000 ? "auto" : "smooth" });

@@ -1,6 +1,7 @@
 // The draft of this page: opening, saving, other editors, accepting and discarding.
 
 const SAVE_WORDS = {
+  changed: () => "Not saved yet…",
   saving: () => "Saving…",
   saved: ({ at }) => `Saved ${asText(at)}`,
   overtaken: () => "Not saved: somebody else saved meanwhile",
@@ -62,11 +63,14 @@ const meet = async () => {
     return;
   }
   const theirs = versionOf(read);
-  const both = merged(draft.base, plain(transcript), theirs);
+  // Captions of another text have other ids.
+  const canMerge = read.revision === draft.baseRevision;
+  const both = canMerge ? merged(draft.base, plain(transcript), theirs) : { conflicts: 0 };
+  byId("conflict-merge").hidden = !canMerge;
   const dialog = byId("conflict-dialog");
   const who = read.draft ? `${read.draft.by} saved a draft at ${asText(read.draft.saved_at)}` : "Somebody else accepted or discarded the draft";
   byId("conflict-words").textContent = `${who}, while you were editing. Your changes are not lost: choose what counts.`;
-  byId("conflict-merge-words").textContent = both.conflicts === 0 ? "No caption was changed by both." : `${both.conflicts} captions or names were changed by both: there yours count.`;
+  byId("conflict-merge-words").textContent = !canMerge ? "The versions cannot be merged: the text of the recording is another one now." : both.conflicts === 0 ? "No caption was changed by both." : `${both.conflicts} captions or names were changed by both: there yours count.`;
   const choose = (choice) => {
     dialog.close();
     if (choice === "theirs") apply(theirs, "took the other version");
@@ -91,11 +95,13 @@ const draft = new Draft({
 // What earlier tabs could not save is added, as a step that can be undone.
 const recover = (base) => {
   for (const copy of isReadOnly ? [] : draft.copies.left()) {
-    const both = merged(copy.base, copy.mine, plain(transcript));
+    const canMerge = copy.revision === draft.baseRevision;
+    const both = canMerge ? merged(copy.base, copy.mine, plain(transcript)).transcript : ordered(copy.mine);
     draft.abandoned.push(copy.key);
-    if (isSame(plain(both.transcript), plain(transcript))) continue;
-    apply(both.transcript, "added changes that this browser had kept");
-    const words = `Changes of ${asText(copy.at)} that were kept in this browser are added.`;
+    if (isSame(plain(both), plain(transcript))) continue;
+    apply(both, "added changes that this browser had kept");
+    const what = canMerge ? "are added" : "are shown: they were made to an earlier text of the recording";
+    const words = `Changes of ${asText(copy.at)} that were kept in this browser ${what}.`;
     showNotice("recovered", words, button("Undo", () => {
       undo();
       showNotice("recovered", "");
@@ -130,6 +136,7 @@ const open = (read) => {
   byId("save-state").textContent = isReadOnly ? "You may read, but not change" : read.draft ? `Draft of ${read.draft.by}, saved ${asText(read.draft.saved_at)}` : "No changes yet";
   showOthers(read.editors);
   showPrevious(read.previous);
+  if (read.draft?.is_outdated) showNotice("outdated", "The text of the recording is another one than when this draft began. Accepting the draft replaces it.", button("Close", () => showNotice("outdated", "")));
   recover(base);
 };
 
@@ -151,10 +158,12 @@ const begin = (read) => {
 const accept = async () => {
   list.commit();
   byId("accept").disabled = true;
+  // A text that nobody had to change can be accepted, too.
+  if (byId("discard").disabled) draft.changed();
   try {
     if (!(await draft.settle())) throw new Error("not all changes are saved yet");
     const done = await command(`${draftAddress}/accept`, "POST", { base_revision: draft.baseRevision, draft_revision: draft.revision, editor: editorId });
-    begin(await readTranscript());
+    show(ordered(begin(await readTranscript())));
     byId("save-state").textContent = `Accepted ${asText(done.at)}`;
     const file = ({ path, change }) => element("li", { dir: "auto" }, `${path}: ${change}`);
     byId("accepted-files").replaceChildren(...done.files.map(file));
@@ -248,7 +257,9 @@ const setUp = () => {
     event.target.returnValue = "";
   });
   for (const close of page.querySelectorAll("dialog [data-close]")) close.addEventListener("click", () => close.closest("dialog").close());
-  byId("conflict-dialog").addEventListener("cancel", (event) => event.preventDefault());
+  const conflict = byId("conflict-dialog");
+  conflict.addEventListener("cancel", (event) => event.preventDefault());
+  conflict.addEventListener("close", () => draft.isPaused && meet());
   document.addEventListener("keydown", pressed);
   // The history of the browser knows only what was typed.
   document.addEventListener("beforeinput", (event) => {

@@ -14,7 +14,6 @@ use crate::output::editable::{EditableText, editable_text};
 use crate::output::requested_layout::requested_over;
 use crate::output::results::{ResultError, Results};
 use crate::store::params::ParamFiles;
-use crate::wire::transcript_reader::ReadTranscript;
 use std::sync::Arc;
 
 /// The kept result of a written job.
@@ -79,7 +78,7 @@ impl KeptResult {
             let (raw, record) = parsed(raw, job, now).map_err(fault)?;
             let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
             let names = text.speaker_names().unwrap_or_else(|| said.speaker_names().clone());
-            let heard = Heard { transcript: ReadTranscript::transcript(&said), names: &names };
+            let heard = Heard { transcript: said.transcript(), names: &names };
             Ok(apply(&raw, heard, text.format, &text.text))
         };
         blocking(work).await
