@@ -143,7 +143,7 @@ def whole_page(editor, pictures):
 
 def operations(editor):
     before = editor.texts()
-    count = editor.run("return document.querySelectorAll('#cues li').length")
+    count = editor.run("return document.querySelectorAll('#cues > li').length")
     first = before[0]
     # Typing is one step; a click elsewhere loses nothing.
     editor.put_cursor(0, len(first))
@@ -206,7 +206,7 @@ def operations(editor):
     for _ in range(40):
         editor.chord("control", "z")
     editor.check(editor.texts() == before, ["undo of everything", editor.texts()[:3], before[:3]])
-    editor.check(editor.run("return document.querySelectorAll('#cues li').length") == count, "undo leaves captions")
+    editor.check(editor.run("return document.querySelectorAll('#cues > li').length") == count, "undo leaves captions")
     editor.saved()
 
 
@@ -349,7 +349,7 @@ def discard(editor):
 
 def long_transcript(editor, base, job):
     editor.go(f"{base}/jobs/{job}/edit")
-    editor.wait("document.querySelectorAll('#cues li').length >= 2000 && document.querySelector('#cues textarea')")
+    editor.wait("document.querySelectorAll('#cues > li').length >= 2000 && document.querySelector('#cues textarea')")
     filled = editor.run("return document.querySelectorAll('#cues textarea').length")
     editor.check(filled < 200, ["captions with controls", filled])
     return editor.run("""

@@ -3,6 +3,7 @@
 mod access;
 mod document;
 mod editor;
+mod editor_in_a_browser;
 mod prometheus;
 mod remote;
 mod requests;

@@ -62,7 +62,7 @@ pub enum EditAnswer {
 }
 
 /// What is known of a draft without its text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftHead {
     /// 0 if there never was a draft.
     pub revision: u64,
@@ -73,12 +73,10 @@ pub struct DraftHead {
 
 impl DraftHead {
     pub fn of(draft: Option<&Draft>) -> Self {
-        draft.map_or_else(Self::default, |draft| Self {
-            revision: draft.revision,
-            by: draft.by.clone(),
-            at: draft.at,
-            editor: draft.editor.clone(),
-        })
+        let Some(Draft { revision, by, at, editor, .. }) = draft else {
+            return Self { revision: 0, by: String::new(), at: Timestamp(0), editor: String::new() };
+        };
+        Self { revision: *revision, by: by.clone(), at: *at, editor: editor.clone() }
     }
 }
 
