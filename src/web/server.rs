@@ -239,6 +239,7 @@ async fn admit(api: &Api, request: &mut Request, peer: SocketAddr) -> Result<(),
             tracing::debug!(%peer, ?refusal, "a request is refused");
             return Err(match is_page {
                 true => pages::routes::refusal(refusal, request.uri()),
+                false if editor::is_endpoint(path) => editor::refusal(refusal),
                 false => ApiProblem::from(refusal).into_response(),
             });
         }

@@ -62,7 +62,7 @@ class BrowserCopies {
 const problemOf = async (answer) => {
   const body = await answer.json().catch(() => ({}));
   const words = typeof body.detail === "string" ? body.detail : `the server answered ${answer.status}`;
-  if (answer.status === 401) return "your session has ended. Sign in in another tab";
+  if (answer.status === 401) return "your session has ended";
   return words;
 };
 

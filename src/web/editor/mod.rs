@@ -6,8 +6,11 @@ mod view;
 
 pub use presence::OpenTabs;
 
+use super::access::AccessRefusal;
+use super::api::answer::ApiProblem;
 use super::api::call::{ApiAnswer, Call};
-use axum::http::Method;
+use axum::http::{Method, header};
+use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 
 /// An address that the script of the editor asks, and what answers it.
@@ -23,6 +26,19 @@ pub fn endpoints() -> [EditorEndpoint; 6] {
         (Method::POST, "/jobs/{id}/draft/accept", |call| Box::pin(endpoints::accept(call))),
         (Method::POST, "/jobs/{id}/draft/restore", |call| Box::pin(endpoints::restore(call))),
     ]
+}
+
+/// Whether a path is one that the script asks. Its refusals are read by the script.
+pub fn is_endpoint(path: &str) -> bool {
+    let below = path.strip_prefix("/jobs/").and_then(|rest| rest.split_once('/'));
+    below.is_some_and(|(_, what)| matches!(what, "transcript.json" | "draft" | "draft/accept" | "draft/restore"))
+}
+
+/// Answers a refused request of the script. Without the challenge, since a browser would ask for a password over the page.
+pub fn refusal(refusal: AccessRefusal) -> Response {
+    let mut response = ApiProblem::from(refusal).into_response();
+    response.headers_mut().remove(header::WWW_AUTHENTICATE);
+    response
 }
 
 /// The script of the page, in the order in which its parts need each other; it is one module.

@@ -14,6 +14,8 @@ const showSaving = (told) => {
   const wasFailed = state.dataset.state === "failed";
   state.dataset.state = told.state;
   state.textContent = words;
+  const signIn = element("a", { href: page.dataset.signIn, target: "_blank", textContent: "Sign in again" });
+  showNotice("signed-out", told.isSignedOut ? "Your session has ended. Sign in in another tab; this page then goes on." : "", signIn);
   if (told.state === "failed" && !wasFailed) say(words);
   if (told.state === "saved" && wasFailed) say("The connection is back; all changes are saved.");
   byId("discard").disabled = false;

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// [`CommandRefusal::Declined`] if the job is not written, or its result cannot be read.
 pub async fn open(handler: &CommandHandler, job: &Job) -> Result<OpenedText, CommandRefusal> {
     let base = base_of(job)?;
-    let read = kept_result(handler, job)?.text(handler.clock.now()).await;
+    let read = kept_result(handler, job)?.text().await;
     let text = read.map_err(|why| CommandRefusal::Declined(format!("job {}: {why}", job.id)))?;
     let (drafts, key) = (drafts(handler), job.key.clone());
     let (current, previous) = blocking(move || {

@@ -1,8 +1,6 @@
 //! Reads the text of a written job for an editor: as its outputs have it now, with the text that a person accepted.
 
-use super::render::{
-    accepted_text, open_result, own_captions, parsed, requested, unreadable_result, with_accepted_text,
-};
+use super::render::{open_result, own_captions, parsed, read_speech, requested};
 use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::fault::Fault;
@@ -12,7 +10,7 @@ use crate::domain::stage::Stage;
 use crate::output::accepted::{Applied, Heard, KeptText, Unusable, apply};
 use crate::output::editable::{EditableText, editable_text};
 use crate::output::requested_layout::requested_over;
-use crate::output::results::{ResultError, Results};
+use crate::output::results::Results;
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
 
@@ -40,30 +38,20 @@ impl KeptResult {
     ///
     /// # Errors
     /// See [`NoText`].
-    pub async fn text(self, now: Timestamp) -> Result<EditableText, NoText> {
-        blocking(move || self.read(now)).await
+    pub async fn text(self) -> Result<EditableText, NoText> {
+        blocking(move || self.read()).await
     }
 
-    fn read(&self, now: Timestamp) -> Result<EditableText, NoText> {
+    fn read(&self) -> Result<EditableText, NoText> {
         let Self { results, params, source, job } = self;
         let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Err(NoText::NotWritten) };
-        let raw = match open_result(results, transcription) {
-            Ok(raw) => raw,
-            Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => return Err(NoText::NoResult),
-            Err(error) => return Err(fault(unreadable_result(&error, now))),
-        };
-        let accepted = accepted_text(params, job, transcription, now).map_err(fault)?;
-        let (raw, record) = parsed(raw, job, now).map_err(fault)?;
-        let (_, record) = match &accepted {
-            Some(text) => with_accepted_text(&raw, &record, text, source, job, now).map_err(fault)?,
-            None => (raw, record),
-        };
-        let speech = record.result.unwrap_or_default().into_speech();
+        let read = read_speech(results, params, Some(source), job, transcription).map_err(fault)?;
+        let speech = read.ok_or(NoText::NoResult)?;
         let language = speech.transcript().languages.first().cloned().unwrap_or_default();
         let rules = source.captions.layout(&language);
         let requested = requested(params, purchase_key, job);
         let layout = requested.as_ref().map_or(rules, |requested| requested_over(requested, rules));
-        Ok(editable_text(&speech, layout, own_captions(job).is_some() && accepted.is_none()))
+        Ok(editable_text(&speech, layout, own_captions(job).is_some() && job.accepted_text().is_none()))
     }
 
     /// Returns what becomes of a text that is put into the result, in place of what was recognised.

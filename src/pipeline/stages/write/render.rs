@@ -101,14 +101,14 @@ pub fn read_speech(
         Err(error) if error.is_lost() => return Ok(None),
         Err(error) => return Err(unreadable_result(&error, now)),
     };
-    let (raw, mut record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
-        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
-    if let Some(text) = accepted_text(params, job, transcription, now)? {
+    let (raw, mut record) = parsed(raw, job, now)?;
+    let accepted = accepted_text(params, job, transcription, now)?;
+    if let Some(text) = &accepted {
         let language = source.and_then(|source| source.language.as_deref());
-        record = with_accepted_text(&raw, &record, &text, language, job, now)?.1;
+        record = with_accepted_text(&raw, &record, text, language, job, now)?.1;
     }
     let speech = record.result.unwrap_or_default().into_speech();
-    Ok(Some(match source {
+    Ok(Some(match source.filter(|_| !has_own_names(accepted.as_ref())) {
         Some(source) => named(speech, source),
         None => speech,
     }))
@@ -149,8 +149,7 @@ fn render_outputs(
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: match accepted.is_some_and(|text| text.names.is_some()) {
-            // The names that a person gave are wanted.
+        speech: match has_own_names(accepted) {
             true => spoken.into_speech(),
             false => named(spoken.into_speech(), source),
         },
@@ -211,7 +210,7 @@ fn relative_path(folder: &Path, file: &Path) -> Option<PathBuf> {
     (!path.as_os_str().is_empty()).then_some(path)
 }
 
-pub(super) fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
+fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
@@ -234,7 +233,7 @@ pub(super) fn open_result(results: &Results, transcription: &TranscriptionId) ->
 }
 
 /// Returns the text that a person accepted for this result.
-pub(super) fn accepted_text(
+fn accepted_text(
     params: &ParamFiles,
     job: &Job,
     transcription: &TranscriptionId,
@@ -244,6 +243,11 @@ pub(super) fn accepted_text(
     let Some(accepted) = accepted else { return Ok(None) };
     let opened = AcceptedTexts::new(params.beside("accepted")).open(&job.key, accepted);
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
+}
+
+/// Whether a person has given the speakers names: those are wanted in any case.
+fn has_own_names(accepted: Option<&KeptText>) -> bool {
+    accepted.is_some_and(|text| text.names.is_some())
 }
 
 /// Leaves out the names of speakers if the source does not want them.
@@ -273,7 +277,7 @@ fn author(accepted: Option<&KeptText>, heard: Option<&Transcript>) -> Author {
 pub(super) type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
 
 /// Puts the accepted text into the result, in place of what was recognised.
-pub(super) fn with_accepted_text(
+fn with_accepted_text(
     raw: &[u8],
     record: &Record<Spoken, BoundedValue>,
     text: &KeptText,
