@@ -185,6 +185,7 @@ class CueList {
     this.active?.li.classList.remove("active");
     this.active = row;
     row.li.classList.add("active");
+    this.tools.hidden = this.isReadOnly;
     if (row.parts && !this.isReadOnly) row.parts.group.append(this.tools);
     this.acts.entered(row.cue.id);
   }

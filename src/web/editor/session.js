@@ -119,6 +119,13 @@ const showPrevious = (previous) => {
   showNotice("previous", words, button("Bring it back", restore), button("Close", () => showNotice("previous", "")));
 };
 
+const addFirst = () => {
+  const added = newId();
+  apply(inserted(transcript, null, added), "added a caption");
+  list.focus(added);
+  showNotice("empty", "");
+};
+
 const open = (read) => {
   ({ rules, words, suspects } = { ...read, suspects: read.suspects.toSorted((one, other) => one.start - other.start) });
   words = words.toSorted((one, other) => one.start - other.start);
@@ -130,7 +137,7 @@ const open = (read) => {
   }
   list = new CueList({ root: byId("cues"), tools: byId("tools"), words, rules, doubt: read.doubt_below ?? 0.5, suspects, isReadOnly, acts: listActs });
   const base = versionOf(read);
-  byId("tools").hidden = isReadOnly;
+  for (const id of ["replace-text", "replace-one", "replace-all"]) byId(id).disabled = isReadOnly;
   show(ordered(base));
   draft.begin(base, revisionsOf(read));
   byId("discard").disabled = isReadOnly || !read.draft;
@@ -138,6 +145,7 @@ const open = (read) => {
   byId("save-state").textContent = isReadOnly ? "You may read, but not change" : read.draft ? `Draft of ${read.draft.by}, saved ${asText(read.draft.saved_at)}` : "No changes yet";
   showOthers(read.editors);
   showPrevious(read.previous);
+  if (base.cues.length === 0 && !isReadOnly) showNotice("empty", "There are no captions: the text of the recording has no times.", button("Add a caption", addFirst));
   if (read.draft?.is_outdated) showNotice("outdated", "The text of the recording is another one than when this draft began. Accepting the draft replaces it.", button("Close", () => showNotice("outdated", "")));
   recover(base);
 };
