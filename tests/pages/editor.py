@@ -78,7 +78,13 @@ class Editor(Reader):
 
     def put_cursor(self, index, at):
         """Clicks into the text of a caption, and puts the cursor before the character `at`."""
-        self.run(f"document.querySelectorAll('#cues textarea')[{index}].scrollIntoView({{ block: 'center' }})")
+        # Captions that get their controls move the others.
+        self.wait(f"""(() => {{
+            const text = document.querySelectorAll('#cues textarea')[{index}];
+            text.scrollIntoView({{ block: 'center' }});
+            const box = text.getBoundingClientRect();
+            return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === text;
+        }})()""")
         self.click("#cues textarea", index)
         self.run(f"const t = document.querySelectorAll('#cues textarea')[{index}]; t.focus(); t.setSelectionRange({at}, {at})")
 
