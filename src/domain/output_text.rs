@@ -114,7 +114,8 @@ impl OutputChange {
     /// place of counts as an earlier one, and the file of a text that was accepted before counts as edited.
     pub fn accepting(job: &Job, accepted: AcceptedText) -> Self {
         let format = |output: &Output| Format::of_name(&output.name.lossy());
-        let former = job.accepted.as_ref().filter(|former| former.output.as_ref().is_none_or(|file| !accepted.is_of(file)));
+        let former =
+            job.accepted.as_ref().filter(|former| former.output.as_ref().is_none_or(|file| !accepted.is_of(file)));
         let former = former.and_then(|former| former.replaced());
         let as_replaced = |output: &Output| match &former {
             Some(former) if former.is_same_file(output) => former.clone(),

@@ -51,7 +51,8 @@ impl DraftText {
         }
         let mut ids = BTreeSet::new();
         for cue in &self.cues {
-            let is_id = (1..=64).contains(&cue.id.len()) && cue.id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+            let is_id =
+                (1..=64).contains(&cue.id.len()) && cue.id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
             if !is_id || !ids.insert(cue.id.as_str()) {
                 return Err(format!("{:?} is no id of a caption, or two captions have it", cue.id));
             }
@@ -173,7 +174,8 @@ impl Drafts {
         let mut revisions = Vec::new();
         for entry in entries {
             let name = entry.map_err(explain_state_at(&folder))?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(&tag)?.strip_prefix('.')?.strip_suffix(".json"));
+            let number =
+                name.to_str().and_then(|name| name.strip_prefix(&tag)?.strip_prefix('.')?.strip_suffix(".json"));
             revisions.extend(number.and_then(|number| number.parse::<u64>().ok()));
         }
         Ok(revisions)
@@ -202,7 +204,8 @@ mod tests {
     }
 
     fn draft(revision: u64, text: &str) -> Draft {
-        let text = DraftText { cues: vec![cue("c0", 0, 1_000, text)], speakers: BTreeMap::from([(0, "Ann".to_owned())]) };
+        let text =
+            DraftText { cues: vec![cue("c0", 0, 1_000, text)], speakers: BTreeMap::from([(0, "Ann".to_owned())]) };
         let (base, by, editor) = ("b".to_owned(), "ann".to_owned(), "tab".to_owned());
         Draft { revision, state: DraftState::Open, base, by, editor, at: Timestamp(5), previous: None, text }
     }
@@ -218,7 +221,10 @@ mod tests {
         assert!(!drafts.save(&job, &draft(1, "another")).unwrap());
         assert_eq!(drafts.current(&job).unwrap(), Some(draft(1, "one")));
         let second = Draft { previous: Some(1), ..draft(2, "two") };
-        assert!(drafts.save(&job, &second).unwrap() && drafts.save(&job, &Draft { previous: Some(1), ..draft(3, "three") }).unwrap());
+        assert!(
+            drafts.save(&job, &second).unwrap()
+                && drafts.save(&job, &Draft { previous: Some(1), ..draft(3, "three") }).unwrap()
+        );
         assert_eq!((drafts.read(&job, 1).unwrap(), drafts.read(&job, 2).unwrap()), (Some(draft(1, "one")), None));
         assert!(drafts.remove_all(&job).unwrap() && !drafts.remove_all(&job).unwrap());
         assert_eq!(drafts.current(&other).unwrap(), Some(draft(1, "x")));

@@ -205,7 +205,8 @@ impl Erasure<'_> {
             true => drafts.current(&key).map(|draft| draft.is_some()),
             false => drafts.remove_all(&key),
         });
-        let was_there = removed.await.map_err(|error| self.declined(&format!("the draft cannot be removed: {error}")))?;
+        let was_there =
+            removed.await.map_err(|error| self.declined(&format!("the draft cannot be removed: {error}")))?;
         Ok(was_there.then(|| done(ErasureKind::Draft, "of the editor".to_owned(), true)))
     }
 

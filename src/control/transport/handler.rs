@@ -9,8 +9,8 @@ use crate::config::model::NotifyConfig;
 use crate::control::browse;
 use crate::control::browse::Browser;
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload, render,
-    retry_fresh, status, steer, verify,
+    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload,
+    render, retry_fresh, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;

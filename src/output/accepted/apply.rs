@@ -221,7 +221,8 @@ fn with_transcription(raw: &[u8], transcription: &str) -> Vec<u8> {
 
 /// Puts the names of speakers into a result, in the form in which the embedded service names known people.
 pub fn with_names(raw: &[u8], names: &SpeakerNames) -> Vec<u8> {
-    let named = |(speaker, name): (u32, &SpeakerName)| json!({ "speaker": speaker, "name": name.as_str(), "confidence": 1.0 });
+    let named =
+        |(speaker, name): (u32, &SpeakerName)| json!({ "speaker": speaker, "name": name.as_str(), "confidence": 1.0 });
     let names = Value::Array(names.iter().map(named).collect()).to_string();
     let replaced = std::str::from_utf8(raw).ok().and_then(|answer| {
         let Answer { result } = serde_json::from_str(answer).ok()?;

@@ -143,7 +143,8 @@ impl AcceptedTexts {
         };
         for entry in entries {
             let entry = entry.map_err(explain_state_at(&folder))?;
-            let is_of_job = entry.file_name().to_string_lossy().strip_prefix(&tag).is_some_and(|rest| rest.starts_with('.'));
+            let is_of_job =
+                entry.file_name().to_string_lossy().strip_prefix(&tag).is_some_and(|rest| rest.starts_with('.'));
             if is_of_job {
                 fs::remove_file(entry.path()).map_err(explain_state_at(&entry.path()))?;
             }

@@ -32,9 +32,7 @@ pub fn head(head: &DraftHead) -> Value {
 
 pub fn accepted(accepted: &AcceptedEdit) -> Value {
     let AcceptedEdit { job, at, by, files, note, problem } = accepted;
-    let file = |file: &crate::pipeline::stages::write::rerender::RenderedFile| {
-        json!({ "path": file.path.lossy(), "change": file.change })
-    };
+    let file = |file: &crate::pipeline::stages::write::rerender::RenderedFile| json!({ "path": file.path.lossy(), "change": file.change });
     json!({
         "job": job.id, "at": timestamps::format(*at), "by": by, "files": files.iter().map(file).collect::<Vec<_>>(),
         "note": note, "problem": problem,

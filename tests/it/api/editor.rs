@@ -11,7 +11,8 @@ use std::fs;
 const NAME: &str = "Zoë <img src=x onerror=alert(1)> O'Neil";
 
 /// What would run, load or change the page if it were taken for markup.
-const HOSTILE: &str = "</textarea><script>window.hacked = 1</script><img src=x onerror=\"window.hacked = 2\"> &lt;b&gt; \u{202e}";
+const HOSTILE: &str =
+    "</textarea><script>window.hacked = 1</script><img src=x onerror=\"window.hacked = 2\"> &lt;b&gt; \u{202e}";
 
 /// Gives a result `count` utterances of two speakers, with a time for each word; the third has a hostile text.
 pub fn spoken(record: &mut Value, count: usize) {
@@ -94,7 +95,11 @@ fn a_draft_is_kept_through_a_kill_and_accepted_into_all_outputs() {
     let (status, refused) = send(&served, Method::PUT, "draft", "vera", &body);
     assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
     let (status, saved) = send(&served, Method::PUT, "draft", "edda", &body);
-    assert_eq!((status, &saved["draft_revision"], &saved["by"]), (StatusCode::OK, &json!(1), &json!("edda")), "{saved}");
+    assert_eq!(
+        (status, &saved["draft_revision"], &saved["by"]),
+        (StatusCode::OK, &json!(1), &json!("edda")),
+        "{saved}"
+    );
     // A process that is killed has the draft on the disk.
     let served = served.killed_and_started();
     let again = opened(&served);
@@ -131,7 +136,11 @@ fn a_draft_is_kept_through_a_kill_and_accepted_into_all_outputs() {
     let undone = served.bed.run(["accept", "--undo", "inbox/talk.en.srt"]);
     assert_eq!(undone.code, 0, "{undone:?}");
     assert_eq!(served.bed.run(["render"]).code, 0);
-    assert!(read(&served.bed, "talk.en.txt").contains("What was said in part 0"), "{}", read(&served.bed, "talk.en.txt"));
+    assert!(
+        read(&served.bed, "talk.en.txt").contains("What was said in part 0"),
+        "{}",
+        read(&served.bed, "talk.en.txt")
+    );
     // Erasing leaves neither drafts nor texts.
     let erased = served.bed.run(["erase", "--yes", "1"]);
     assert_eq!(erased.code, 0, "{erased:?}");
@@ -144,24 +153,40 @@ fn of_two_tabs_the_second_is_told_and_no_draft_is_lost() {
     let served = served(&stub);
     let first = opened(&served);
     let (_, other) = served.get("/jobs/1/transcript.json?editor=b", "otto");
-    let names: Vec<&str> = other["editors"].as_array().unwrap().iter().map(|tab| tab["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        other["editors"].as_array().unwrap().iter().map(|tab| tab["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["edda", "otto"], "{other}");
     let put = |body: &Value, user| send(&served, Method::PUT, "draft", user, body);
     assert_eq!(put(&draft(&first, "a", "of edda"), "edda").0, StatusCode::OK);
     let (status, refused) = put(&draft(&other, "b", "of otto"), "otto");
-    assert!(status == StatusCode::CONFLICT && refused["detail"].as_str().unwrap().starts_with("edda saved"), "{refused}");
+    assert!(
+        status == StatusCode::CONFLICT && refused["detail"].as_str().unwrap().starts_with("edda saved"),
+        "{refused}"
+    );
     // The second one decides to replace it: the first draft can be brought back.
     let mut over = draft(&opened(&served), "b", "of otto");
     over["replaces"] = json!(true);
     assert_eq!(put(&over, "otto").0, StatusCode::OK);
     let now = opened(&served);
-    assert_eq!((&now["draft"]["cues"][0]["text"], &now["previous"]["by"]), (&json!("of otto"), &json!("edda")), "{now}");
-    let (status, restored) = send(&served, Method::POST, "draft/restore", "edda", &json!({ "draft_revision": 2, "editor": "a" }));
+    assert_eq!(
+        (&now["draft"]["cues"][0]["text"], &now["previous"]["by"]),
+        (&json!("of otto"), &json!("edda")),
+        "{now}"
+    );
+    let (status, restored) =
+        send(&served, Method::POST, "draft/restore", "edda", &json!({ "draft_revision": 2, "editor": "a" }));
     assert_eq!(status, StatusCode::OK, "{restored}");
     let now = opened(&served);
-    assert_eq!((&now["draft"]["cues"][0]["text"], &now["previous"]["by"]), (&json!("of edda"), &json!("otto")), "{now}");
+    assert_eq!(
+        (&now["draft"]["cues"][0]["text"], &now["previous"]["by"]),
+        (&json!("of edda"), &json!("otto")),
+        "{now}"
+    );
     // Discarded, and brought back.
-    assert_eq!(send(&served, Method::DELETE, "draft", "edda", &json!({ "draft_revision": 3, "editor": "a" })).0, StatusCode::OK);
+    assert_eq!(
+        send(&served, Method::DELETE, "draft", "edda", &json!({ "draft_revision": 3, "editor": "a" })).0,
+        StatusCode::OK
+    );
     let now = opened(&served);
     assert!(now["draft"].is_null() && now["cues"][0]["text"].as_str().unwrap().starts_with("What was said"), "{now}");
     send(&served, Method::POST, "draft/restore", "edda", &json!({ "draft_revision": 4, "editor": "a" }));
@@ -187,7 +212,10 @@ fn what_cannot_be_captions_is_refused_and_a_persons_file_stays() {
     with(&|body| body["cues"] = json!("none"));
     assert_eq!(opened(&served)["draft_revision"], 0);
     // A page of another origin changes nothing.
-    let request = served.request(Method::PUT, "/jobs/1/draft").bearer_auth(token("edda")).header("origin", "https://evil.example");
+    let request = served
+        .request(Method::PUT, "/jobs/1/draft")
+        .bearer_auth(token("edda"))
+        .header("origin", "https://evil.example");
     assert_eq!(served.send(request.json(&draft(&first, "a", "evil"))).status, StatusCode::FORBIDDEN);
     let edited = format!("{}\nedited by hand\n", read(&served.bed, "talk.en.txt"));
     fs::write(served.bed.path("inbox/talk.en.txt"), &edited).unwrap();
@@ -201,7 +229,12 @@ fn what_cannot_be_captions_is_refused_and_a_persons_file_stays() {
     let mut empty = draft(&now, "a", " ");
     empty["cues"].as_array_mut().unwrap().iter_mut().for_each(|cue| cue["text"] = json!(""));
     assert_eq!(send(&served, Method::PUT, "draft", "edda", &empty).0, StatusCode::OK);
-    let accept = json!({ "base_revision": now["revision"], "draft_revision": opened(&served)["draft_revision"], "editor": "a" });
+    let accept =
+        json!({ "base_revision": now["revision"], "draft_revision": opened(&served)["draft_revision"], "editor": "a" });
     let (status, refused) = send(&served, Method::POST, "draft/accept", "edda", &accept);
-    assert!(status == StatusCode::SERVICE_UNAVAILABLE && refused["detail"].as_str().unwrap().contains("no caption has a text"), "{refused}");
+    assert!(
+        status == StatusCode::SERVICE_UNAVAILABLE
+            && refused["detail"].as_str().unwrap().contains("no caption has a text"),
+        "{refused}"
+    );
 }

@@ -30,7 +30,8 @@ fn free_port() -> u16 {
 #[ignore = "run by .ci/run: it needs Chromium"]
 fn a_person_corrects_a_transcript() {
     let (stub, port) = (Stub::changing_results(result), free_port());
-    let source = "hold = \"0s\"\noutputs = [\"txt\", \"srt\", \"vtt\", \"ass\", \"json\"]\ncaptions = { profile = \"netflix\" }";
+    let source =
+        "hold = \"0s\"\noutputs = [\"txt\", \"srt\", \"vtt\", \"ass\", \"json\"]\ncaptions = { profile = \"netflix\" }";
     let web = format!("[web]\nlisten = \"127.0.0.1:{port}\"");
     let bed = Config::of(&stub).inbox(source).section(&web).bed();
     fs::write(bed.path("inbox").join(format!("{NAME}.wav")), silence(50)).unwrap();

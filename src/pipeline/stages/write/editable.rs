@@ -27,7 +27,9 @@ pub struct KeptResult {
 pub enum NoText {
     #[error("its outputs are not written yet")]
     NotWritten,
-    #[error("its kept result is missing or damaged; `scribed verify --repair` fetches it again if an output is missing")]
+    #[error(
+        "its kept result is missing or damaged; `scribed verify --repair` fetches it again if an output is missing"
+    )]
     NoResult,
     #[error("{}", .0.words)]
     Fault(Box<Fault>),

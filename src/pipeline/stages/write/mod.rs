@@ -124,7 +124,8 @@ pub async fn run(
     let own = ours.published.clone();
     let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;
     outputs.extend(text.and_then(|text| text.output.clone()));
-    let accepted = job.accepted.iter().filter_map(|accepted| Some((accepted.output.as_ref()?.file_name(), accepted.hash)));
+    let accepted =
+        job.accepted.iter().filter_map(|accepted| Some((accepted.output.as_ref()?.file_name(), accepted.hash)));
     let own: Vec<_> = own.into_iter().chain(accepted).collect();
     let earlier = earlier_outputs(job, &outputs, &own, output_folder(mount.source(), job).as_ref());
     let rendered_as = rendered_as(context, mount, job, now).await;
