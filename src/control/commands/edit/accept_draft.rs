@@ -16,6 +16,7 @@ use crate::domain::output_text::{AcceptedText, OutputChange};
 use crate::domain::stage::JobEvent;
 use crate::output::accepted::{Applied, KeptText};
 use crate::output::drafts::{Draft, DraftCue, DraftState, DraftText};
+use crate::output::formats::is_removed;
 use crate::pipeline::stages::write::rerender::{RenderRun, render_jobs};
 use std::time::Duration;
 
@@ -96,11 +97,13 @@ fn declined(words: String) -> CommandRefusal {
     CommandRefusal::Declined(words)
 }
 
-/// Returns the captions that have a text, in order of time.
+/// Returns the captions that have a text, in order of time. Characters that outputs leave out are left out here, so that
+/// all formats have the same captions.
 fn cues(drafts: &[DraftCue]) -> Vec<Cue> {
     let time = Duration::from_millis;
     let cue = |draft: &DraftCue| {
-        let rows = draft.text.lines().map(|row| row.replace(is_forbidden, "").trim().to_owned());
+        let rows =
+            draft.text.lines().map(|row| row.replace(|c| is_forbidden(c) || is_removed(c), "").trim().to_owned());
         let rows: Vec<String> = rows.filter(|row| !row.is_empty()).collect();
         let (start, end) = (time(draft.start), time(draft.end));
         (!rows.is_empty()).then_some(Cue { start, end, rows, speaker: draft.speaker })
