@@ -110,7 +110,7 @@ class Editor(Reader):
 
     def errors(self):
         """What the console says, but for the answers that the page handles."""
-        return [line for line in self.log() if "status of 409" not in line]
+        return [line for line in self.log() if "status of 409" not in line and "favicon" not in line]
 
     def window(self):
         return self.ask("/window", method="GET")

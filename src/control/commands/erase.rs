@@ -186,16 +186,16 @@ impl Erasure<'_> {
         Ok(items)
     }
 
+    /// Texts of the editor stay kept when others are accepted, or when they are taken back.
     async fn accepted_text(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
-        let Some(accepted) = &self.job.accepted else { return Ok(None) };
-        let name = accepted.name();
-        if !self.query.dry_run {
-            let texts = AcceptedTexts::new(self.handler.writing.params.beside("accepted"));
-            let key = self.job.key.clone();
-            let removed = blocking(move || texts.remove_all(&key)).await;
+        let texts = AcceptedTexts::new(self.handler.writing.params.beside("accepted"));
+        let (key, dry_run) = (self.job.key.clone(), self.query.dry_run);
+        let removed = blocking(move || if dry_run { texts.has_any(&key) } else { texts.remove_all(&key) }).await;
+        let was_there =
             removed.map_err(|error| self.declined(&format!("the accepted text cannot be removed: {error}")))?;
-        }
-        Ok(Some(done(ErasureKind::AcceptedText, name, true)))
+        let accepted = self.job.accepted.as_ref();
+        let name = accepted.map_or_else(|| "the text of the editor".to_owned(), |accepted| accepted.name());
+        Ok((was_there || accepted.is_some()).then(|| done(ErasureKind::AcceptedText, name, true)))
     }
 
     /// What somebody typed in the editor and did not accept.

@@ -133,23 +133,35 @@ impl AcceptedTexts {
         }
     }
 
-    /// Removes all texts of a job for good, also those that are not its text any more. Blocks.
-    pub fn remove_all(&self, job: &JobKey) -> io::Result<()> {
+    /// Removes all texts of a job for good, also those that are not its text any more; returns whether there were any. Blocks.
+    pub fn remove_all(&self, job: &JobKey) -> io::Result<bool> {
+        let files = self.files_of(job)?;
+        for file in &files {
+            fs::remove_file(file).map_err(explain_state_at(file))?;
+        }
+        Ok(!files.is_empty())
+    }
+
+    /// Whether a text of a job is kept, also one that is not its text any more. Blocks.
+    pub fn has_any(&self, job: &JobKey) -> io::Result<bool> {
+        Ok(!self.files_of(job)?.is_empty())
+    }
+
+    fn files_of(&self, job: &JobKey) -> io::Result<Vec<PathBuf>> {
         let tag = job.tag().to_string();
         let folder = self.dir.join(&tag[..2]);
         let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(explain_state_at(&folder))?,
         };
+        let mut files = Vec::new();
         for entry in entries {
             let entry = entry.map_err(explain_state_at(&folder))?;
-            let is_of_job =
-                entry.file_name().to_string_lossy().strip_prefix(&tag).is_some_and(|rest| rest.starts_with('.'));
-            if is_of_job {
-                fs::remove_file(entry.path()).map_err(explain_state_at(&entry.path()))?;
-            }
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(&tag));
+            files.extend(rest.is_some_and(|rest| rest.starts_with('.')).then(|| entry.path()));
         }
-        Ok(())
+        Ok(files)
     }
 
     /// Returns the file of a text: named after the job, which keeps its name when the queue is lost, and the content.
