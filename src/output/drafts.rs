@@ -85,7 +85,7 @@ pub enum DraftState {
 
 /// A draft, or that there is none any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Draft {
+pub struct TextDraft {
     /// From 1; each save counts.
     pub revision: u64,
     pub state: DraftState,
@@ -115,13 +115,13 @@ impl Drafts {
     }
 
     /// Returns the draft of a job that was saved last. Blocks.
-    pub fn current(&self, job: &JobKey) -> io::Result<Option<Draft>> {
+    pub fn current(&self, job: &JobKey) -> io::Result<Option<TextDraft>> {
         let newest = self.revisions(job)?.into_iter().max();
         newest.map_or(Ok(None), |revision| self.read(job, revision))
     }
 
     /// Returns the draft with this number; `None` if it is not kept any more. Blocks.
-    pub fn read(&self, job: &JobKey, revision: u64) -> io::Result<Option<Draft>> {
+    pub fn read(&self, job: &JobKey, revision: u64) -> io::Result<Option<TextDraft>> {
         let file = self.path(job, revision);
         match fs::read(&file) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).map_err(|error| damaged(&file, &error))?)),
@@ -131,8 +131,8 @@ impl Drafts {
     }
 
     /// Saves a draft; durable when it returns. Returns `false` if there is one with this number already: another tab was
-    /// first. Earlier drafts are removed, but for the one that [`Draft::previous`] names. Blocks.
-    pub fn save(&self, job: &JobKey, draft: &Draft) -> io::Result<bool> {
+    /// first. Earlier drafts are removed, but for the one that [`TextDraft::previous`] names. Blocks.
+    pub fn save(&self, job: &JobKey, draft: &TextDraft) -> io::Result<bool> {
         let file = self.path(job, draft.revision);
         let write = || {
             let folder = durable_file::folder_of(&file)?;
@@ -203,11 +203,11 @@ mod tests {
         DraftCue { id: id.to_owned(), start, end, speaker: Some(0), text: text.to_owned() }
     }
 
-    fn draft(revision: u64, text: &str) -> Draft {
+    fn draft(revision: u64, text: &str) -> TextDraft {
         let text =
             DraftText { cues: vec![cue("c0", 0, 1_000, text)], speakers: BTreeMap::from([(0, "Ann".to_owned())]) };
         let (base, by, editor) = ("b".to_owned(), "ann".to_owned(), "tab".to_owned());
-        Draft { revision, state: DraftState::Open, base, by, editor, at: Timestamp(5), previous: None, text }
+        TextDraft { revision, state: DraftState::Open, base, by, editor, at: Timestamp(5), previous: None, text }
     }
 
     #[test]
@@ -220,10 +220,10 @@ mod tests {
         assert!(drafts.save(&job, &draft(1, "one")).unwrap() && drafts.save(&other, &draft(1, "x")).unwrap());
         assert!(!drafts.save(&job, &draft(1, "another")).unwrap());
         assert_eq!(drafts.current(&job).unwrap(), Some(draft(1, "one")));
-        let second = Draft { previous: Some(1), ..draft(2, "two") };
+        let second = TextDraft { previous: Some(1), ..draft(2, "two") };
         assert!(
             drafts.save(&job, &second).unwrap()
-                && drafts.save(&job, &Draft { previous: Some(1), ..draft(3, "three") }).unwrap()
+                && drafts.save(&job, &TextDraft { previous: Some(1), ..draft(3, "three") }).unwrap()
         );
         assert_eq!((drafts.read(&job, 1).unwrap(), drafts.read(&job, 2).unwrap()), (Some(draft(1, "one")), None));
         assert!(drafts.remove_all(&job).unwrap() && !drafts.remove_all(&job).unwrap());

@@ -10,7 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId};
 use crate::domain::stage::Stage;
 use crate::output::accepted::{AcceptedTexts, KeptText, LONGEST_TEXT};
-use crate::output::drafts::Draft;
+use crate::output::drafts::TextDraft;
 use crate::output::removed_results::{self, REMOVED};
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::store::params::ParamFiles;
@@ -260,7 +260,7 @@ fn check_content(below: &Path, content: &mut dyn Read) -> io::Result<()> {
     if below.starts_with("drafts") && name.ends_with(".json") {
         let mut bytes = Vec::new();
         content.take(8 * LONGEST_TEXT).read_to_end(&mut bytes)?;
-        let _: Draft = serde_json::from_slice(&bytes)?;
+        let _: TextDraft = serde_json::from_slice(&bytes)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::domain::names::Hash;
 use crate::domain::output_text::{AcceptedText, OutputChange};
 use crate::domain::stage::JobEvent;
 use crate::output::accepted::{Applied, KeptText};
-use crate::output::drafts::{Draft, DraftCue, DraftState, DraftText};
+use crate::output::drafts::{DraftCue, DraftState, DraftText, TextDraft};
 use crate::output::formats::is_removed;
 use crate::pipeline::stages::write::rerender::{RenderRun, render_jobs};
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl JobDraft<'_> {
         Ok(EditAnswer::Accepted(Box::new(AcceptedEdit { job, at, by, files, note, problem })))
     }
 
-    fn kept_text(&self, draft: &Draft) -> KeptText {
+    fn kept_text(&self, draft: &TextDraft) -> KeptText {
         let job = self.job;
         let mut text = KeptText {
             format: Format::Vtt,

@@ -9,7 +9,7 @@ use crate::control::transport::protocol::{CommandRefusal, DraftHead, EditAction,
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::stage::Stage;
-use crate::output::drafts::{Draft, DraftState, DraftText, Drafts};
+use crate::output::drafts::{DraftState, DraftText, Drafts, TextDraft};
 use std::io;
 
 /// Carries out what an editor asks.
@@ -54,18 +54,18 @@ struct JobDraft<'a> {
 }
 
 impl JobDraft<'_> {
-    async fn current(&self) -> Result<Option<Draft>, CommandRefusal> {
+    async fn current(&self) -> Result<Option<TextDraft>, CommandRefusal> {
         let (drafts, key) = (drafts(self.handler), self.job.key.clone());
         blocking(move || drafts.current(&key)).await.map_err(|error| unreadable(&error))
     }
 
-    async fn read(&self, revision: u64) -> Result<Option<Draft>, CommandRefusal> {
+    async fn read(&self, revision: u64) -> Result<Option<TextDraft>, CommandRefusal> {
         let (drafts, key) = (drafts(self.handler), self.job.key.clone());
         blocking(move || drafts.read(&key, revision)).await.map_err(|error| unreadable(&error))
     }
 
     /// Returns the draft that the tab has seen last; the answer if there is another one by now.
-    async fn seen(&self, revision: u64) -> Result<Result<Option<Draft>, EditAnswer>, CommandRefusal> {
+    async fn seen(&self, revision: u64) -> Result<Result<Option<TextDraft>, EditAnswer>, CommandRefusal> {
         let current = self.current().await?;
         let head = DraftHead::of(current.as_ref());
         Ok(if head.revision == revision { Ok(current) } else { Err(EditAnswer::Overtaken(head)) })
@@ -86,7 +86,7 @@ impl JobDraft<'_> {
         if base_of(self.job)? != base {
             return Ok(EditAnswer::Overtaken(DraftHead::of(current.as_ref())));
         }
-        let is_kept = |draft: &&Draft| replaces && draft.state == DraftState::Open;
+        let is_kept = |draft: &&TextDraft| replaces && draft.state == DraftState::Open;
         let previous = current.as_ref().filter(is_kept).map(|draft| draft.revision);
         let earlier = current.as_ref().and_then(|draft| draft.previous);
         self.put(DraftState::Open, base, revision, previous.or(earlier), text.clone()).await
@@ -130,7 +130,7 @@ impl JobDraft<'_> {
         text: DraftText,
     ) -> Result<EditAnswer, CommandRefusal> {
         let EditQuery { by, editor, .. } = self.query;
-        let draft = Draft {
+        let draft = TextDraft {
             revision: after.saturating_add(1),
             state,
             base: base.to_owned(),

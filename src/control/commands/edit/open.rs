@@ -11,7 +11,7 @@ use crate::domain::job::Job;
 use crate::domain::review::ReviewWarning;
 use crate::domain::stage::Stage;
 use crate::domain::transcript::Word;
-use crate::output::drafts::{Draft, DraftCue, DraftState, DraftText};
+use crate::output::drafts::{DraftCue, DraftState, DraftText, TextDraft};
 use crate::pipeline::stages::write::editable::KeptResult;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub async fn open(handler: &CommandHandler, job: &Job) -> Result<OpenedText, Com
         rules: rules(&text.layout),
         suspects: job.review.iter().flat_map(|review| &review.warnings).map(suspect).collect(),
         head: DraftHead::of(current.as_ref()),
-        draft: current.filter(|draft: &Draft| draft.state == DraftState::Open),
+        draft: current.filter(|draft: &TextDraft| draft.state == DraftState::Open),
         previous: previous.map(|draft| DraftHead::of(Some(&draft))),
     })
 }

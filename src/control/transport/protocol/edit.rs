@@ -3,7 +3,7 @@
 use super::request::JobSelector;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
-use crate::output::drafts::{Draft, DraftText};
+use crate::output::drafts::{DraftText, TextDraft};
 use crate::pipeline::stages::write::rerender::RenderedFile;
 use serde::{Deserialize, Serialize};
 
@@ -72,8 +72,8 @@ pub struct DraftHead {
 }
 
 impl DraftHead {
-    pub fn of(draft: Option<&Draft>) -> Self {
-        let Some(Draft { revision, by, at, editor, .. }) = draft else {
+    pub fn of(draft: Option<&TextDraft>) -> Self {
+        let Some(TextDraft { revision, by, at, editor, .. }) = draft else {
             return Self { revision: 0, by: String::new(), at: Timestamp(0), editor: String::new() };
         };
         Self { revision: *revision, by: by.clone(), at: *at, editor: editor.clone() }
@@ -91,7 +91,7 @@ pub struct OpenedText {
     pub rules: EditRules,
     pub suspects: Vec<SuspectPassage>,
     pub head: DraftHead,
-    pub draft: Option<Draft>,
+    pub draft: Option<TextDraft>,
     /// The draft that was set aside last, if it can be brought back.
     pub previous: Option<DraftHead>,
 }
