@@ -134,7 +134,7 @@ def whole_page(editor, pictures):
     editor.put_cursor(0, 0)
     for scheme in ("light", "dark"):
         editor.media(prefers_color_scheme=scheme)
-        low = [one for one in editor.run(CONTRAST) if "marks" not in str(one[1]) and "doubt" not in str(one[1]) and "said" not in str(one[1])]
+        low = [one for one in editor.run(CONTRAST) if "marks" not in str(one[1]) and "unsure" not in str(one[1]) and "said" not in str(one[1])]
         editor.check(low == [], [scheme, low])
         editor.run("scrollTo(0, 0)")
         editor.picture(pictures / f"editor-{scheme}.png")

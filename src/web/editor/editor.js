@@ -206,7 +206,7 @@ const speakerRow = (number) => {
   const count = transcript.cues.filter((cue) => cue.speaker === number).length;
   const id = `speaker-${number}`;
   const input = element("input", { id, type: "text", value: transcript.speakers[number] ?? "", placeholder: `Speaker ${number + 1}`, maxLength: 200, autocomplete: "off", readOnly: isReadOnly });
-  const problem = element("p", { className: "problem", attributes: { role: "alert" } });
+  const problem = element("p", { className: "why", attributes: { role: "alert" } });
   input.addEventListener("input", () => {
     const name = input.value.trim();
     const why = nameProblem(transcript, number, name);

@@ -170,7 +170,7 @@ class CueList {
       const isNow = word === this.nowWord;
       const isDoubtful = word.confidence < this.doubt;
       if (!isNow && !isDoubtful) continue;
-      const className = [isNow && "said", isDoubtful && "doubt"].filter(Boolean).join(" ");
+      const className = [isNow && "said", isDoubtful && "unsure"].filter(Boolean).join(" ");
       pieces.push(cue.text.slice(at, from), element("span", { className, textContent: cue.text.slice(from, to) }));
       at = to;
     }
