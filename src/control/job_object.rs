@@ -195,7 +195,7 @@ pub fn fault(job: &Job) -> Option<&Fault> {
 fn accepted(job: &Job) -> Option<Value> {
     let accepted = job.accepted.as_ref()?;
     Some(json!({
-        "output": output(&accepted.output), "format": accepted.format, "at": timestamps::format(accepted.at),
+        "output": accepted.output.as_ref().map(output), "format": accepted.format, "at": timestamps::format(accepted.at),
         "by": accepted.by, "in_use": job.accepted_text().is_some(),
     }))
 }

@@ -2,6 +2,8 @@
 //! `publish.rs`.
 
 pub(crate) mod accepted;
+pub(crate) mod drafts;
+pub(crate) mod editable;
 mod exchange;
 pub(crate) mod formats;
 pub(crate) mod group_fsync;

@@ -90,7 +90,7 @@ pub fn with_folders(source: &Source, job: &Job) -> Job {
     let has_place = job.row.is_none() && source.output_folder.is_some();
     let folder = |path: &Path| RelPath::new(path.as_os_str().as_bytes());
     let (here, there) = (has_place.then(|| folder(&now)), (before != now).then(|| folder(&before)));
-    let accepted = job.accepted.iter_mut().map(|accepted| &mut accepted.output);
+    let accepted = job.accepted.iter_mut().filter_map(|accepted| accepted.output.as_mut());
     for output in job.outputs.iter_mut().chain(&mut job.earlier).chain(accepted) {
         output.at = match output.at.take() {
             None => there.clone().or(here.clone()),

@@ -3,5 +3,6 @@
 
 pub(crate) mod access;
 mod api;
+mod editor;
 mod pages;
 pub(crate) mod server;

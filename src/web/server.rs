@@ -5,9 +5,11 @@ use super::api::answer::ApiProblem;
 use super::api::call::Call;
 use super::api::routes::{BASE, Endpoint, endpoints};
 use super::api::{control, events, metrics, openapi};
+use super::editor;
+use super::editor::OpenTabs;
 use super::pages;
 use super::pages::{BulkRun, Notes, PageFailure, PlanRun, Waveforms};
-use crate::clock::Clock;
+use crate::clock::{Clock, Uptime};
 use crate::config::model::WebConfig;
 use crate::control::commands::reload::LatestHandler;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
@@ -56,12 +58,18 @@ pub struct Api {
     pub bulk: BulkRun,
     pub plan: PlanRun,
     pub waveforms: Waveforms,
+    /// The tabs with an editor.
+    pub tabs: OpenTabs,
     document: Value,
 }
 
 impl Api {
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    pub fn uptime(&self) -> Uptime {
+        self.clock.uptime()
     }
 
     /// Has the queue carry out a request of a person, if the person may give it.
@@ -148,6 +156,7 @@ impl ApiListener {
             bulk: BulkRun::default(),
             plan: PlanRun::default(),
             waveforms: Waveforms::default(),
+            tabs: OpenTabs::default(),
             gate: Gate::new(config, address.port(), Arc::clone(&clock)),
             document: openapi::document(&endpoints),
             clock: Arc::clone(&clock),
@@ -170,7 +179,12 @@ fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
         .route(&format!("{BASE}/events"), get(steps))
         .route(API_PATH, post(control))
         .route("/metrics", get(metrics));
-    for Endpoint { method, path, handle, .. } in endpoints {
+    let of_api = endpoints.into_iter().map(|endpoint| {
+        let Endpoint { method, path, handle, .. } = endpoint;
+        (method, format!("{BASE}{path}"), handle)
+    });
+    let of_editor = editor::endpoints().into_iter().map(|(method, path, handle)| (method, path.to_owned(), handle));
+    for (method, path, handle) in of_api.chain(of_editor) {
         let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
         let answer = move |State(api): State<Arc<Api>>,
                            Extension(caller): Extension<Caller>,
@@ -179,7 +193,7 @@ fn router(endpoints: Vec<Endpoint>, api: &Arc<Api>) -> Router {
             let id = params.iter().next().map(|(_, value)| value.to_owned());
             handle(Call::new(api, caller, id, request)).await
         };
-        router = router.route(&format!("{BASE}{path}"), on(filter, answer));
+        router = router.route(&path, on(filter, answer));
     }
     let unknown = |request: Request| async move {
         let words = "there is nothing at this path";
@@ -225,6 +239,7 @@ async fn admit(api: &Api, request: &mut Request, peer: SocketAddr) -> Result<(),
             tracing::debug!(%peer, ?refusal, "a request is refused");
             return Err(match is_page {
                 true => pages::routes::refusal(refusal, request.uri()),
+                false if editor::is_endpoint(path) => editor::refusal(refusal),
                 false => ApiProblem::from(refusal).into_response(),
             });
         }

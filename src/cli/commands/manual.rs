@@ -36,6 +36,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/changed-files.md"),
     page!("docs/how-to/container.md"),
     page!("docs/how-to/cron.md"),
+    page!("docs/how-to/correct-transcripts.md"),
     page!("docs/how-to/debian-package.md"),
     page!("docs/how-to/edited-outputs.md"),
     page!("docs/how-to/erase-a-recording.md"),

@@ -128,8 +128,8 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
         context.print_line(&format!("  earlier  {}", output.display_name()))?;
     }
     if let Some(accepted) = &job.accepted {
-        let AcceptedText { output, by, at, .. } = &**accepted;
-        let (name, at) = (output.display_name(), context.moment(*at));
+        let AcceptedText { by, at, .. } = &**accepted;
+        let (name, at) = (accepted.name(), context.moment(*at));
         context.print_line(&format!("  accepted {name}, by {by} at {at}: it is the text of the job"))?;
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId};
 use crate::domain::stage::Stage;
 use crate::output::accepted::{AcceptedTexts, KeptText, LONGEST_TEXT};
+use crate::output::drafts::TextDraft;
 use crate::output::removed_results::{self, REMOVED};
 use crate::output::results::{RESULT_LIMIT, Results};
 use crate::store::params::ParamFiles;
@@ -255,6 +256,11 @@ fn check_content(below: &Path, content: &mut dyn Read) -> io::Result<()> {
         let hash = Hash::of(&text.file_bytes()).to_string();
         let is_it = name.strip_suffix(".json").is_some_and(|name| name.ends_with(&hash[..16]));
         return if is_it { Ok(()) } else { Err(invalid("it has another text than was accepted")) };
+    }
+    if below.starts_with("drafts") && name.ends_with(".json") {
+        let mut bytes = Vec::new();
+        content.take(8 * LONGEST_TEXT).read_to_end(&mut bytes)?;
+        let _: TextDraft = serde_json::from_slice(&bytes)?;
     }
     Ok(())
 }

@@ -54,7 +54,8 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
     // Where something was recognised, the language is the recognised one.
     let language_note = language.note.filter(|_| result.is_some());
     let job = commit(handler, &target.job, JobEvent::Accepted { change, result: result.map(Box::new) }).await?;
-    if let Some(old) = target.job.accepted.as_ref().filter(|old| old.hash != hash) {
+    // A text of the editor has no file: what was accepted stays kept.
+    if let Some(old) = target.job.accepted.as_ref().filter(|old| old.hash != hash && old.output.is_some()) {
         forget_text(handler, &job, &old.hash).await;
     }
     tracing::info!(job = %job.id, path = %job.key.path, file = %target.output.name, by = %query.by, "a person accepted a file as the text of a job");
@@ -65,7 +66,7 @@ pub async fn accept(handler: &CommandHandler, query: &AcceptQuery) -> Result<Acc
 }
 
 /// Holds off whatever writes the outputs of the job: what it stores at its end would undo the acceptance.
-async fn hold(handler: &CommandHandler, job: &Job) -> Result<WriteGuard, CommandRefusal> {
+pub(super) async fn hold(handler: &CommandHandler, job: &Job) -> Result<WriteGuard, CommandRefusal> {
     let changed = || {
         let words = format!("scribed is writing the outputs of job {}; nothing was done, try again", job.id);
         CommandRefusal::Declined(words)
@@ -78,10 +79,10 @@ async fn hold(handler: &CommandHandler, job: &Job) -> Result<WriteGuard, Command
 /// Says what becomes of the file that was accepted before, if it is another one and a person wrote it.
 async fn former_note(target: &Target) -> Option<String> {
     let former = target.job.accepted.as_ref()?;
-    if former.output.is_same_file(&target.output) || !former.is_of_a_person() {
+    if former.is_of(&target.output) || !former.is_of_a_person() {
         return None;
     }
-    let (mount, job, output) = (Arc::clone(&target.mount), target.job.clone(), former.output.clone());
+    let (mount, job, output) = (Arc::clone(&target.mount), target.job.clone(), former.output.clone()?);
     let path = blocking(move || {
         let path = path_of(&mount, &job, &output);
         path.exists().then(|| path.full())
@@ -215,12 +216,12 @@ fn accepted(
 ) -> AcceptedText {
     let job = &target.job;
     let own = job.outputs.iter().chain(&job.earlier).find(|output| output.is_same_file(&target.output));
-    let before = job.accepted.as_ref().filter(|before| before.output.is_same_file(&target.output));
+    let before = job.accepted.as_ref().filter(|before| before.is_of(&target.output));
     let transcription = result.map(|result| &result.transcription).or(job.stage.transcription());
     AcceptedText {
         format: target.format,
         hash,
-        output: Output { hash, ..target.output.clone() },
+        output: Some(Output { hash, ..target.output.clone() }),
         transcription: transcription.cloned().unwrap_or_else(|| TranscriptionId::new("")),
         at: handler.clock.now(),
         by: query.by.clone(),
@@ -245,6 +246,7 @@ async fn keep(
         text: content.text,
         original: content.original,
         language,
+        names: None,
     };
     let (texts, key) = (texts(handler), job.key.clone());
     let saved = blocking(move || texts.save(&key, &kept)).await;
@@ -253,7 +255,7 @@ async fn keep(
     })
 }
 
-fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {
+pub(super) fn texts(handler: &CommandHandler) -> Arc<AcceptedTexts> {
     Arc::new(AcceptedTexts::new(handler.writing.params.beside("accepted")))
 }
 
@@ -265,7 +267,7 @@ async fn forget_text(handler: &CommandHandler, job: &Job, hash: &Hash) {
     }
 }
 
-async fn commit(handler: &CommandHandler, job: &Job, event: JobEvent) -> Result<Job, CommandRefusal> {
+pub(super) async fn commit(handler: &CommandHandler, job: &Job, event: JobEvent) -> Result<Job, CommandRefusal> {
     if !handler.store.overrule(job, event, handler.clock.now()).await?.is_done() {
         let words = format!("job {} changed meanwhile; nothing was done, try again", job.id);
         return Err(CommandRefusal::Declined(words));
@@ -277,13 +279,17 @@ async fn commit(handler: &CommandHandler, job: &Job, event: JobEvent) -> Result<
 /// transcribed is handled as if it were new.
 async fn take_back(handler: &CommandHandler, target: Target) -> Result<AcceptedAnswer, CommandRefusal> {
     let job = target.job;
-    let Some(accepted) = job.accepted.clone().filter(|accepted| accepted.output.is_same_file(&target.output)) else {
+    // A text without a file is taken back at any output.
+    let is_meant = |accepted: &AcceptedText| accepted.output.is_none() || accepted.is_of(&target.output);
+    let Some(accepted) = job.accepted.as_deref().filter(|accepted| is_meant(accepted)).cloned() else {
         let words = format!("{} is not accepted for job {}", target.file.full().display(), job.id);
         return Err(CommandRefusal::Declined(words));
     };
     let change = OutputChange::taking_back(&job, &accepted);
     let changed = commit(handler, &job, JobEvent::Unaccepted { change: Box::new(change) }).await?;
-    forget_text(handler, &changed, &accepted.hash).await;
+    if accepted.output.is_some() {
+        forget_text(handler, &changed, &accepted.hash).await;
+    }
     tracing::info!(job = %job.id, path = %job.key.path, "a person took the acceptance of a text back");
     handler.wake_engines();
     let note = job.is_accepted_only().then(|| {

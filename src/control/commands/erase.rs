@@ -4,6 +4,7 @@
 //! Each step may be repeated, and the job's row, which says what there is, changes last: after a crash or an error the
 //! same command goes on.
 
+use super::edit::drafts;
 use super::service_copies::{ServiceCopy, all_copies, delete_copy, other_users};
 use crate::blocking::blocking;
 use crate::client::contract::Deletion;
@@ -105,6 +106,7 @@ impl Erasure<'_> {
         crash_points::point(Point::ErasedAtService);
         items.extend(self.results(copies).await?);
         items.extend(self.accepted_text().await?);
+        items.extend(self.drafts().await?);
         if let Some(mount) = mount {
             items.extend(self.outputs(mount).await?);
         }
@@ -184,16 +186,28 @@ impl Erasure<'_> {
         Ok(items)
     }
 
+    /// Texts of the editor stay kept when others are accepted, or when they are taken back.
     async fn accepted_text(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
-        let Some(accepted) = &self.job.accepted else { return Ok(None) };
-        let name = accepted.output.display_name();
-        if !self.query.dry_run {
-            let texts = AcceptedTexts::new(self.handler.writing.params.beside("accepted"));
-            let (key, hash) = (self.job.key.clone(), accepted.hash);
-            let removed = blocking(move || texts.remove(&key, &hash)).await;
+        let texts = AcceptedTexts::new(self.handler.writing.params.beside("accepted"));
+        let (key, dry_run) = (self.job.key.clone(), self.query.dry_run);
+        let removed = blocking(move || if dry_run { texts.has_any(&key) } else { texts.remove_all(&key) }).await;
+        let was_there =
             removed.map_err(|error| self.declined(&format!("the accepted text cannot be removed: {error}")))?;
-        }
-        Ok(Some(done(ErasureKind::AcceptedText, name, true)))
+        let accepted = self.job.accepted.as_ref();
+        let name = accepted.map_or_else(|| "the text of the editor".to_owned(), |accepted| accepted.name());
+        Ok((was_there || accepted.is_some()).then(|| done(ErasureKind::AcceptedText, name, true)))
+    }
+
+    /// What somebody typed in the editor and did not accept.
+    async fn drafts(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
+        let (drafts, key, dry_run) = (drafts(self.handler), self.job.key.clone(), self.query.dry_run);
+        let removed = blocking(move || match dry_run {
+            true => drafts.current(&key).map(|draft| draft.is_some()),
+            false => drafts.remove_all(&key),
+        });
+        let was_there =
+            removed.await.map_err(|error| self.declined(&format!("the draft cannot be removed: {error}")))?;
+        Ok(was_there.then(|| done(ErasureKind::Draft, "of the editor".to_owned(), true)))
     }
 
     async fn outputs(&self, mount: &Arc<Mount>) -> Result<Vec<ErasureItem>, CommandRefusal> {

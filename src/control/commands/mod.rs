@@ -10,6 +10,7 @@ pub(crate) mod copy_rows;
 pub(crate) mod cost;
 pub(crate) mod delete;
 pub(crate) mod digest;
+pub(crate) mod edit;
 pub(crate) mod erase;
 pub(crate) mod forget;
 pub(crate) mod list;

@@ -9,8 +9,8 @@ use crate::config::model::NotifyConfig;
 use crate::control::browse;
 use crate::control::browse::Browser;
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, erase, forget, list, pause, reload, render,
-    retry_fresh, status, steer, verify,
+    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload,
+    render, retry_fresh, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -162,6 +162,7 @@ impl CommandHandler {
             ControlRequest::Verify(query) => ControlAnswer::Verified(verify::verify(self, &query).await?),
             ControlRequest::Render(query) => ControlAnswer::Rendered(render::render(self, &query).await?),
             ControlRequest::Accept(query) => ControlAnswer::Accepted(Box::new(accept::accept(self, &query).await?)),
+            ControlRequest::Edit(query) => ControlAnswer::Edited(edit::edit(self, &query).await?),
             ControlRequest::Reload => ControlAnswer::Reloaded(reload::reload(self).await?),
             ControlRequest::Resume { whose } => ControlAnswer::Paused(pause::resume(self, &whose).await?),
         })

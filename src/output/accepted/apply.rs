@@ -6,8 +6,9 @@ use super::cues::{ReadCues, caption_format, read_cues};
 use super::text_words::{add_line, join};
 use crate::captions::{Cue, srt, vtt};
 use crate::domain::format::Format;
-use crate::domain::speaker_names::SpeakerNames;
+use crate::domain::speaker_names::{SpeakerName, SpeakerNames};
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::known_speakers::KNOWN_SPEAKERS;
 use crate::wire::result_out::{Joined, Utterances};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -218,6 +219,32 @@ fn with_transcription(raw: &[u8], transcription: &str) -> Vec<u8> {
     replaced.map_or_else(|| raw.to_vec(), String::into_bytes)
 }
 
+/// Puts the names of speakers into a result, in the form in which the embedded service names known people.
+pub fn with_names(raw: &[u8], names: &SpeakerNames) -> Vec<u8> {
+    let named =
+        |(speaker, name): (u32, &SpeakerName)| json!({ "speaker": speaker, "name": name.as_str(), "confidence": 1.0 });
+    let names = Value::Array(names.iter().map(named).collect()).to_string();
+    let replaced = std::str::from_utf8(raw).ok().and_then(|answer| {
+        let Answer { result } = serde_json::from_str(answer).ok()?;
+        let result = result?.get();
+        let ResultNames { known_speakers } = serde_json::from_str(result).ok()?;
+        // A result that has got a text is not empty.
+        let (begin, end, key) = match known_speakers.map(RawValue::get) {
+            Some(old) => (offset(answer, old)?, offset(answer, old)? + old.len(), String::new()),
+            None => (offset(answer, result)? + 1, offset(answer, result)? + 1, format!("\"{KNOWN_SPEAKERS}\":")),
+        };
+        let mark = if key.is_empty() { "" } else { "," };
+        Some(format!("{}{key}{names}{mark}{}", &answer[..begin], &answer[end..]))
+    });
+    replaced.map_or_else(|| raw.to_vec(), String::into_bytes)
+}
+
+#[derive(Deserialize)]
+struct ResultNames<'a> {
+    #[serde(borrow, default)]
+    known_speakers: Option<&'a RawValue>,
+}
+
 /// Adds a transcription to a result without one, or with `null` in its place.
 fn added(answer: &str, transcription: &str) -> Option<String> {
     let mut answer: Value = serde_json::from_str(answer).ok()?;
@@ -315,6 +342,21 @@ mod tests {
         let said = said(&raw);
         assert_eq!((said.text().as_str(), said.utterances[0].words.len()), ("今日はいい天気", 7));
         assert_eq!(said.utterances[0].words[1].text, "日");
+    }
+
+    #[test]
+    fn names_replace_those_of_the_result_and_nothing_else() {
+        let mut names = SpeakerNames::default();
+        names.add(1, SpeakerName::parse("Zoë \"<b>\" O'Neil").unwrap(), 1.0);
+        let result = |raw: &[u8]| serde_json::from_slice::<Value>(raw).unwrap()["result"].clone();
+        let raw = with_names(CAPTURED.as_bytes(), &names);
+        let named = json!([{ "speaker": 1, "name": "Zoë \"<b>\" O'Neil", "confidence": 1.0 }]);
+        assert_eq!(result(&raw)["known_speakers"], named);
+        assert_eq!(result(&raw)["transcription"], result(CAPTURED.as_bytes())["transcription"]);
+        let record: Record<Spoken, BoundedValue> = serde_json::from_slice(&raw).unwrap();
+        assert_eq!(*record.result.unwrap().transcription.unwrap().speaker_names(), names);
+        let none = with_names(&raw, &SpeakerNames::default());
+        assert_eq!(result(&none)["known_speakers"], json!([]));
     }
 
     #[test]

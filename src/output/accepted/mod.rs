@@ -9,17 +9,20 @@ mod file_content;
 mod matching;
 mod text_words;
 
-pub use apply::{Applied, Heard, Unusable, apply, empty_answer, is_acceptable};
+pub use apply::{Applied, Heard, Unusable, apply, empty_answer, is_acceptable, with_names};
+pub use cues::read_cues;
 pub use file_content::FileContent;
 
 use crate::domain::format::Format;
 use crate::domain::job::JobKey;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::output_text::AcceptedText;
+use crate::domain::speaker_names::{SpeakerName, SpeakerNames};
 use crate::durable_file::{self, Durability};
 use crate::permission_errors::{describe_error, explain_state_at};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -52,9 +55,23 @@ pub struct KeptText {
     /// The language that the settings of the recording name, or that the name of the file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
+    /// For a text of the editor: the names of its speakers, which count in all outputs. `None` for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<BTreeMap<u32, String>>,
 }
 
 impl KeptText {
+    /// Returns the names of the speakers of a text of the editor; what is no name names nobody.
+    pub fn speaker_names(&self) -> Option<SpeakerNames> {
+        let mut names = SpeakerNames::default();
+        for (speaker, name) in self.names.as_ref()? {
+            if let Ok(name) = SpeakerName::parse(name) {
+                names.add(*speaker, name, 1.0);
+            }
+        }
+        Some(names)
+    }
+
     /// Returns the accepted file, unchanged.
     pub fn file_bytes(&self) -> Cow<'_, [u8]> {
         match &self.original {
@@ -116,6 +133,37 @@ impl AcceptedTexts {
         }
     }
 
+    /// Removes all texts of a job for good, also those that are not its text any more; returns whether there were any. Blocks.
+    pub fn remove_all(&self, job: &JobKey) -> io::Result<bool> {
+        let files = self.files_of(job)?;
+        for file in &files {
+            fs::remove_file(file).map_err(explain_state_at(file))?;
+        }
+        Ok(!files.is_empty())
+    }
+
+    /// Whether a text of a job is kept, also one that is not its text any more. Blocks.
+    pub fn has_any(&self, job: &JobKey) -> io::Result<bool> {
+        Ok(!self.files_of(job)?.is_empty())
+    }
+
+    fn files_of(&self, job: &JobKey) -> io::Result<Vec<PathBuf>> {
+        let tag = job.tag().to_string();
+        let folder = self.dir.join(&tag[..2]);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(explain_state_at(&folder))?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(explain_state_at(&folder))?;
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(&tag));
+            files.extend(rest.is_some_and(|rest| rest.starts_with('.')).then(|| entry.path()));
+        }
+        Ok(files)
+    }
+
     /// Returns the file of a text: named after the job, which keeps its name when the queue is lost, and the content.
     pub fn path(&self, job: &JobKey, hash: &Hash) -> PathBuf {
         let tag = job.tag().to_string();
@@ -139,7 +187,7 @@ mod tests {
         let accepted = AcceptedText {
             format: Format::Txt,
             hash,
-            output: Output { name: RelPath::new("talk.txt"), hash, at: None },
+            output: Some(Output { name: RelPath::new("talk.txt"), hash, at: None }),
             transcription: TranscriptionId::new("t"),
             at: Timestamp(5),
             by: "ada".to_owned(),
@@ -155,6 +203,7 @@ mod tests {
             text: "one two\n".to_owned(),
             original: None,
             language: Some("en".to_owned()),
+            names: None,
         };
         texts.save(&key, &text).unwrap();
         assert_eq!(texts.open(&key, &accepted).unwrap(), text);

@@ -32,7 +32,7 @@ pub(super) fn plain_lines(text: &str) -> Vec<String> {
 
 /// Whether a character is left out: embeddings, overrides and isolates of the text's direction (Unicode UAX 9, "Explicit
 /// Directional"), byte order marks, and what is not a character. The marks that right-to-left scripts need stay.
-pub(super) fn is_removed(c: char) -> bool {
+pub(crate) fn is_removed(c: char) -> bool {
     let is_no_character = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || is_no_character

@@ -21,6 +21,7 @@ mod tables;
 mod tests;
 mod txt;
 
+pub(crate) use lines::is_removed;
 pub use provenance::{Author, Production, Provenance};
 
 use crate::captions::{self, Layout};

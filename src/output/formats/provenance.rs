@@ -155,7 +155,7 @@ impl Author {
         }
     }
 
-    fn accepted(self) -> Option<String> {
+    pub(super) fn accepted(self) -> Option<String> {
         match self {
             Self::Service => None,
             Self::Corrector(at) | Self::Person(at) => Some(timestamps::format(at)),

@@ -3,12 +3,21 @@
 use super::Finished;
 use super::provenance::note;
 use super::sent_captions::{SentCaptions, read_sent};
-use crate::captions::{self, Cue};
+use crate::captions::{self, CaptionFormat, Cue};
 use crate::domain::format::Format;
+use crate::output::accepted::read_cues;
 
-/// Lays the transcript out as captions.
+/// Returns the captions that a person accepted, else the transcript laid out as captions.
 pub(super) fn cues(result: &Finished) -> Vec<Cue> {
-    captions::lay_out(result.transcript, &result.layout)
+    accepted(result).unwrap_or_else(|| captions::lay_out(result.transcript, &result.layout))
+}
+
+/// Returns the captions that a person accepted: their texts and times stay in every format.
+fn accepted(result: &Finished) -> Option<Vec<Cue>> {
+    result.production.author.accepted().filter(|_| !result.is_translation)?;
+    let (_, file) = result.subtitles.iter().find(|(kind, _)| *kind == Format::Vtt)?;
+    let cues = read_cues(file, CaptionFormat::Vtt, result.speaker_names).cues;
+    (!cues.is_empty()).then_some(cues)
 }
 
 pub(super) fn srt(result: &Finished) -> String {

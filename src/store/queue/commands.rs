@@ -207,11 +207,11 @@ fn command_words(job: &Job, event: &JobEvent) -> Option<String> {
     match event {
         JobEvent::Accepted { change, .. } => {
             let accepted = change.accepted.as_ref()?;
-            Some(format!("{} accepted {} as the text of the job", accepted.by, accepted.output.display_name()))
+            Some(format!("{} accepted {} as the text of the job", accepted.by, accepted.name()))
         }
         JobEvent::Unaccepted { .. } => {
             let accepted = job.accepted.as_ref()?;
-            Some(format!("a person took the acceptance of {} back", accepted.output.display_name()))
+            Some(format!("a person took the acceptance of {} back", accepted.name()))
         }
         JobEvent::Erased => Some(ERASED.to_owned()),
         JobEvent::Rendered { change } => ends_rendering(job, change).then(|| RENDERED.to_owned()),

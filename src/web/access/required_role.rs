@@ -24,9 +24,12 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::Digest { .. }
         | R::Paused => Role::Viewer,
         R::Verify(query) if !query.repair => Role::Viewer,
+        R::Edit(query) if query.action.only_reads() => Role::Viewer,
         R::Render(query) if query.dry_run => Role::Viewer,
         // They spend nothing and remove nothing that scribed cannot write again.
-        R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Verify(_) | R::Render(_) => Role::Editor,
+        R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Edit(_) | R::Verify(_) | R::Render(_) => {
+            Role::Editor
+        }
         R::Add { .. }
         | R::CopyRows { .. }
         | R::AddUrl(_)

@@ -69,7 +69,12 @@ impl Call {
 
     /// Reads the body; an absent one counts as `{}`.
     pub async fn body<T: DeserializeOwned>(&self) -> Result<T, ApiProblem> {
-        let bytes = self.bytes().await?;
+        self.body_up_to(MOST_BYTES).await
+    }
+
+    /// As [`Call::body`], for a body that may be longer.
+    pub async fn body_up_to<T: DeserializeOwned>(&self, most_bytes: usize) -> Result<T, ApiProblem> {
+        let bytes = self.bytes(most_bytes).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // Serde also takes the fields from an array, by their order.
         let fields: Map<String, Value> = serde_json::from_slice(text).map_err(|error| wrong_body(&error))?;
@@ -78,12 +83,12 @@ impl Call {
 
     /// Reads the body of a command of this program on another machine.
     pub async fn control_request(&self) -> Result<ControlRequest, ApiProblem> {
-        serde_json::from_slice(&self.bytes().await?).map_err(|error| wrong_body(&error))
+        serde_json::from_slice(&self.bytes(MOST_BYTES).await?).map_err(|error| wrong_body(&error))
     }
 
-    async fn bytes(&self) -> Result<Bytes, ApiProblem> {
+    async fn bytes(&self, most_bytes: usize) -> Result<Bytes, ApiProblem> {
         let body = std::mem::take(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner));
-        let read = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await;
+        let read = tokio::time::timeout(BODY_TIME, to_bytes(body, most_bytes)).await;
         read.map_err(|_| ApiProblem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
             .map_err(|_| ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long, or was not sent whole"))
     }

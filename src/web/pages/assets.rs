@@ -2,6 +2,7 @@
 
 use crate::domain::names::Hash;
 use crate::html::{PAGES_STYLE, PLAYER_SCRIPT};
+use crate::web::editor;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use std::sync::LazyLock;
@@ -31,6 +32,8 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     vec![
         Asset::new("scribed", "css", STYLE, format!("{PAGES_STYLE}{}", include_str!("pages.css"))),
         Asset::new("player", "js", SCRIPT, PLAYER_SCRIPT.to_owned()),
+        Asset::new("editor", "css", STYLE, editor::STYLE.to_owned()),
+        Asset::new("editor", "js", SCRIPT, editor::SCRIPT.to_owned()),
         Asset::new("live", "js", SCRIPT, include_str!("live.js").to_owned()),
     ]
 });
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_file_has_a_name_that_its_content_decides() {
-        for file in ["scribed.css", "player.js", "live.js"] {
+        for file in ["scribed.css", "player.js", "live.js", "editor.css", "editor.js"] {
             let name = asset_name(file);
             assert!(name.len() > file.len(), "{file}");
             assert_eq!(serve_asset(name).status(), StatusCode::OK);

@@ -54,6 +54,7 @@ struct JobPage {
     history: Vec<HistoryView>,
     request: Option<String>,
     has_result: bool,
+    is_written: bool,
     media: MediaView,
     blocks: Vec<Block>,
     /// Why there is no transcript here, if a transcript was made.
@@ -227,6 +228,7 @@ pub(super) async fn get_job(
         history: history.collect(),
         request,
         has_result: job.stage.transcription().is_some() && shown.result_removed.is_none(),
+        is_written: matches!(job.stage, Stage::Written { .. }) && shown.result_removed.is_none(),
         commands: JobCommand::of(job, &shell),
         media,
         blocks: speech.blocks,

@@ -4,6 +4,7 @@
 mod assets;
 mod bulk;
 mod charts;
+mod edit;
 mod failure;
 mod job;
 mod jobs;

@@ -2,8 +2,9 @@
 
 use super::assets::serve_asset;
 use super::failure::PageFailure;
-use super::{job, jobs, overview, plan, sign_in, sources};
+use super::{edit, job, jobs, overview, plan, sign_in, sources};
 use crate::web::access::AccessRefusal;
+use crate::web::editor;
 use crate::web::server::Api;
 use axum::extract::Path;
 use axum::http::Uri;
@@ -19,6 +20,7 @@ pub fn router() -> Router<Arc<Api>> {
         .route("/jobs/all", post(jobs::confirm).get(jobs::get_running))
         .route("/jobs/all/run", post(jobs::run))
         .route("/jobs/{id}", get(job::get_job))
+        .route("/jobs/{id}/edit", get(edit::get_editor))
         .route("/jobs/{id}/media", get(job::get_media))
         .route("/jobs/{id}/waveform.svg", get(job::get_waveform))
         .route("/jobs/{id}/result.json", get(job::get_result))
@@ -33,7 +35,7 @@ pub fn router() -> Router<Arc<Api>> {
 
 /// Whether a path is of people and not of programs: refusals of it are pages.
 pub fn is_page(path: &str) -> bool {
-    !(path.starts_with("/api/") || path == "/metrics")
+    !(path.starts_with("/api/") || path == "/metrics" || editor::is_endpoint(path))
 }
 
 /// Whether a path needs no credentials.

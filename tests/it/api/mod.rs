@@ -2,6 +2,8 @@
 
 mod access;
 mod document;
+mod editor;
+mod editor_in_a_browser;
 mod prometheus;
 mod remote;
 mod requests;

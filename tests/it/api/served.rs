@@ -112,6 +112,14 @@ impl Served {
         self.url.rsplit(':').next().unwrap().parse().unwrap()
     }
 
+    /// Kills the daemon, and starts another one over the same state.
+    pub fn killed_and_started(mut self) -> Self {
+        self.running.take().unwrap().kill();
+        let Self { bed, .. } = self;
+        let running = bed.daemon();
+        Self::over(bed, running)
+    }
+
     pub fn stop(&mut self) {
         let running = self.running.take().unwrap();
         running.signal(Signal::TERM);

@@ -6,7 +6,7 @@ mod concurrent_saves;
 mod edited_outputs;
 mod formats;
 mod incomplete_jobs;
-mod pages;
+pub mod pages;
 mod players;
 mod render;
 mod render_versions;

@@ -39,7 +39,7 @@ fn outputs() -> (Stub, Bed) {
 const NAME: &str = "a \"talk\" <img src=x onerror=alert(1)> #1?";
 
 /// A WAV file of 8 bits, 8000 times a second.
-fn silence(seconds: u32) -> Vec<u8> {
+pub fn silence(seconds: u32) -> Vec<u8> {
     let length = seconds * 8_000;
     let mut wav = Vec::new();
     for (tag, number) in

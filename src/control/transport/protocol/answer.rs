@@ -4,6 +4,7 @@ use super::browse::{BrowsedJobs, QueueActivity};
 use super::changes::{Added, Deleted, Retried};
 use super::cost::CostPiece;
 use super::digest::DigestReport;
+use super::edit::EditAnswer;
 use super::erase::Erased;
 use super::explain::{Explained, KnownName};
 use super::forget::ForgetPiece;
@@ -57,6 +58,7 @@ pub enum ControlAnswer {
     Verified(VerifyPiece),
     Rendered(RenderPiece),
     Accepted(Box<AcceptedAnswer>),
+    Edited(EditAnswer),
     /// Messages about what was applied.
     Reloaded(Vec<String>),
 }
@@ -80,6 +82,7 @@ impl ControlAnswer {
             Self::Deleted(deleted) => Some(deleted.job.id),
             Self::Erased(erased) => Some(erased.job.id),
             Self::Accepted(accepted) => Some(accepted.job.id),
+            Self::Edited(EditAnswer::Accepted(accepted)) => Some(accepted.job.id),
             Self::Forgotten(ForgetPiece { forgotten, .. }) => match forgotten.as_slice() {
                 [one] => Some(one.id),
                 _ => None,

@@ -49,6 +49,7 @@ pub enum ErasureKind {
     Result,
     /// A text that a person accepted, kept in the state directory.
     AcceptedText,
+    Draft,
     Output,
     /// The voice of a known speaker that was enrolled from the recording.
     Voice,
@@ -67,6 +68,7 @@ impl ErasureKind {
             Self::Upload => "upload",
             Self::Result => "kept result",
             Self::AcceptedText => "accepted text",
+            Self::Draft => "draft",
             Self::Output => "output",
             Self::Voice => "voice",
             Self::History => "history",

@@ -6,6 +6,7 @@ mod browse;
 mod changes;
 mod cost;
 mod digest;
+mod edit;
 mod erase;
 mod explain;
 mod forget;
@@ -23,6 +24,9 @@ pub use browse::{
 pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
 pub use digest::{DigestJob, DigestProblem, DigestReport, FailureGroup};
+pub use edit::{
+    AcceptedEdit, DraftHead, EditAction, EditAnswer, EditQuery, EditRules, EditedWord, OpenedText, SuspectPassage,
+};
 pub use erase::{EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome};
 pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};
 pub use forget::{ForgetPiece, ForgetQuery, Forgettable};

@@ -2,6 +2,7 @@
 
 use super::browse::{BrowseFilter, BrowseQuery};
 use super::cost::CostQuery;
+use super::edit::{EditAction, EditQuery};
 use super::erase::EraseQuery;
 use super::forget::ForgetQuery;
 use super::render::{AcceptQuery, RenderQuery};
@@ -123,6 +124,8 @@ pub enum ControlRequest {
     Render(RenderQuery),
     /// Accepts a file as the text of a recording's job. Answered by [`super::ControlAnswer::Accepted`].
     Accept(AcceptQuery),
+    /// Reads or changes the text of a job in the editor of the web page. Answered by [`super::ControlAnswer::Edited`].
+    Edit(EditQuery),
     /// Makes the daemon read its configuration again. Answered by [`super::ControlAnswer::Reloaded`].
     Reload,
     /// Ends a pause. Answered by [`super::ControlAnswer::Paused`].
@@ -145,6 +148,7 @@ impl ControlRequest {
             Self::Erase(query) if !query.dry_run => "erase",
             Self::Forget(query) if !query.dry_run => "forget",
             Self::Accept(_) => "accept",
+            Self::Edit(EditQuery { action: EditAction::Accept { .. }, .. }) => "accept",
             _ => return None,
         })
     }

@@ -2,6 +2,7 @@
 
 mod access;
 mod bucket_output;
+pub(crate) mod editable;
 mod names_of_others;
 mod own_outputs;
 mod publish_to_folder;
@@ -122,8 +123,9 @@ pub async fn run(
     let ours = OwnOutputs { published: placed, pending: pending_outputs, relocation, of_others };
     let own = ours.published.clone();
     let mut outputs = publish(context, mount, job, wanted, ours, guard).await?;
-    outputs.extend(text.map(|text| text.output.clone()));
-    let accepted = job.accepted.iter().map(|accepted| (accepted.output.file_name(), accepted.hash));
+    outputs.extend(text.and_then(|text| text.output.clone()));
+    let accepted =
+        job.accepted.iter().filter_map(|accepted| Some((accepted.output.as_ref()?.file_name(), accepted.hash)));
     let own: Vec<_> = own.into_iter().chain(accepted).collect();
     let earlier = earlier_outputs(job, &outputs, &own, output_folder(mount.source(), job).as_ref());
     let rendered_as = rendered_as(context, mount, job, now).await;
@@ -172,13 +174,15 @@ async fn with_folders_of(mount: &Arc<Mount>, job: &Job) -> Job {
 /// stays where the person has it.
 fn goes_elsewhere(mount: &Mount, job: &Job, text: &AcceptedText) -> bool {
     let at = output_folder(mount.source(), job);
-    job.outputs.iter().any(|output| output.at != at && !output.is_same_file(&text.output))
+    job.outputs.iter().any(|output| output.at != at && !text.is_of(output))
 }
 
-/// Returns which of the outputs the accepted file stands for: the one of its name, else the first of its format.
+/// Returns which of the outputs the accepted file stands for: the one of its name, else the first of its format; `None` if
+/// the text has no file.
 fn place_of_text<N: Names>(text: &AcceptedText, kinds: &[OutputKind], wanted: &[PendingOutput<N>]) -> Option<usize> {
+    let file = text.output.as_ref()?;
     let has_format = |at: &usize| kinds[*at].format == text.format && !kinds[*at].is_translation;
-    let has_name = |at: &usize| wanted[*at].candidates.clone().next() == Some(text.output.file_name());
+    let has_name = |at: &usize| wanted[*at].candidates.clone().next() == Some(file.file_name());
     let mut alike = (0..wanted.len().min(kinds.len())).filter(has_format);
     alike.clone().find(has_name).or_else(|| alike.next())
 }

@@ -101,14 +101,14 @@ pub fn read_speech(
         Err(error) if error.is_lost() => return Ok(None),
         Err(error) => return Err(unreadable_result(&error, now)),
     };
-    let (raw, mut record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
-        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
-    if let Some(text) = accepted_text(params, job, transcription, now)? {
+    let (raw, mut record) = parsed(raw, job, now)?;
+    let accepted = accepted_text(params, job, transcription, now)?;
+    if let Some(text) = &accepted {
         let language = source.and_then(|source| source.language.as_deref());
-        record = with_accepted_text(&raw, &record, &text, language, job, now)?.1;
+        record = with_accepted_text(&raw, &record, text, language, job, now)?.1;
     }
     let speech = record.result.unwrap_or_default().into_speech();
-    Ok(Some(match source {
+    Ok(Some(match source.filter(|_| !has_own_names(accepted.as_ref())) {
         Some(source) => named(speech, source),
         None => speech,
     }))
@@ -125,8 +125,7 @@ fn render_outputs(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
-    let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
-        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
+    let (raw, record) = parsed(raw, job, now)?;
     let author = author(accepted, heard(&record));
     let (raw, record) = match accepted {
         Some(text) => with_accepted_text(&raw, &record, text, source.language.as_deref(), job, now)?,
@@ -150,7 +149,10 @@ fn render_outputs(
     let production = Production { params: sent.or(echo).unwrap_or_default(), completed, media, author };
     let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
         raw,
-        speech: named(spoken.into_speech(), source),
+        speech: match has_own_names(accepted) {
+            true => spoken.into_speech(),
+            false => named(spoken.into_speech(), source),
+        },
         formats: output_formats(source, job),
         captions: &source.captions,
         requested: requested(params, purchase_key, job),
@@ -175,6 +177,12 @@ fn render_outputs(
         }
     }
     Ok(Rendered { wanted, kinds, language, parts, unread })
+}
+
+/// Parses a kept result, with the times of the recording.
+pub(super) fn parsed(raw: Vec<u8>, job: &Job, now: Timestamp) -> Result<ParsedResult, Fault> {
+    shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
+        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))
 }
 
 /// Returns the second name of SubRip subtitles in the language of the recording, for players that load no other.
@@ -208,7 +216,7 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
 
 /// Returns what the request asked of subtitles; it goes before the source's caption rules. If the setting has changed
 /// since, the outputs follow the changed one.
-fn requested(params: &ParamFiles, purchase_key: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
+pub(super) fn requested(params: &ParamFiles, purchase_key: &PurchaseKey, job: &Job) -> Option<SubtitlesConfig> {
     let config = match own_captions(job) {
         Some(own) => Value::Object(own.clone()),
         None => params.load(&purchase_key.params).ok()?.get("subtitles_config")?.clone(),
@@ -217,7 +225,7 @@ fn requested(params: &ParamFiles, purchase_key: &PurchaseKey, job: &Job) -> Opti
 }
 
 /// Returns the kept result. Where a person accepted a text in place of a purchase, nothing but that text is kept.
-fn open_result(results: &Results, transcription: &TranscriptionId) -> Result<Vec<u8>, ResultError> {
+pub(super) fn open_result(results: &Results, transcription: &TranscriptionId) -> Result<Vec<u8>, ResultError> {
     match transcription.is_accepted() {
         true => Ok(accepted::empty_answer(transcription.as_str())),
         false => results.open(transcription, RESULT_LIMIT),
@@ -235,6 +243,11 @@ fn accepted_text(
     let Some(accepted) = accepted else { return Ok(None) };
     let opened = AcceptedTexts::new(params.beside("accepted")).open(&job.key, accepted);
     opened.map(Some).map_err(|error| Fault::new(FaultKind::Unreadable, error.to_string(), now))
+}
+
+/// Whether a person has given the speakers names: those are wanted in any case.
+fn has_own_names(accepted: Option<&KeptText>) -> bool {
+    accepted.is_some_and(|text| text.names.is_some())
 }
 
 /// Leaves out the names of speakers if the source does not want them.
@@ -261,7 +274,7 @@ fn author(accepted: Option<&KeptText>, heard: Option<&Transcript>) -> Author {
 }
 
 /// A result as JSON text, and parsed.
-type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
+pub(super) type ParsedResult = (Cow<'static, [u8]>, Record<Spoken, BoundedValue>);
 
 /// Puts the accepted text into the result, in place of what was recognised.
 fn with_accepted_text(
@@ -280,17 +293,21 @@ fn with_accepted_text(
     let unusable = |words: String| Fault::new(FaultKind::Asks, words, now);
     let names =
         record.result.as_ref().and_then(|spoken| spoken.transcription.as_ref()).map(ReadTranscript::speaker_names);
-    let unnamed = SpeakerNames::default();
-    let heard = Heard { transcript: heard, names: names.unwrap_or(&unnamed) };
+    let (unnamed, given) = (SpeakerNames::default(), text.speaker_names());
+    let heard = Heard { transcript: heard, names: given.as_ref().or(names).unwrap_or(&unnamed) };
     let applied = accepted::apply(raw, heard, text.format, &text.text)
         .map_err(|why| unusable(format!("the accepted text of job {} {why}", job.id)))?;
-    let record = Record::of_kept(&applied.raw).map_err(|error| unusable(not_renderable(job, &error)))?;
-    Ok((Cow::Owned(applied.raw), record))
+    let raw = match &given {
+        Some(given) => accepted::with_names(&applied.raw, given),
+        None => applied.raw,
+    };
+    let record = Record::of_kept(&raw).map_err(|error| unusable(not_renderable(job, &error)))?;
+    Ok((Cow::Owned(raw), record))
 }
 
-/// Gives the outputs of the accepted format exactly the accepted content.
+/// Gives the outputs of the accepted format exactly the accepted content; a text of the editor is no file.
 fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> Rendered<N> {
-    let Some(text) = accepted else { return rendered };
+    let Some(text) = accepted.filter(|text| text.names.is_none()) else { return rendered };
     for (kind, wanted) in rendered.kinds.iter().zip(&mut rendered.wanted) {
         if kind.format == text.format && !kind.is_translation {
             wanted.bytes = text.file_bytes().into_owned();
@@ -300,7 +317,7 @@ fn verbatim<N: Names>(mut rendered: Rendered<N>, accepted: Option<KeptText>) -> 
 }
 
 /// Returns the caption settings that the outputs are made with, if they are not those that were requested.
-fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
+pub(super) fn own_captions(job: &Job) -> Option<&Map<String, Value>> {
     job.request_record.as_ref()?.captions.as_ref()
 }
 

@@ -89,7 +89,7 @@ fn named(job: &Job) -> impl Iterator<Item = (&Output, bool)> {
 }
 
 pub(super) fn known_output(job: &Job, output: &Output, is_current: bool, read: io::Result<Hash>) -> KnownOutput {
-    let is_accepted = job.accepted.as_ref().is_some_and(|accepted| accepted.output.is_same_file(output));
+    let is_accepted = job.accepted.as_ref().is_some_and(|accepted| accepted.is_of(output));
     KnownOutput { output: output.clone(), state: state(job, output, read), is_current, is_accepted, is_shared: false }
 }
 

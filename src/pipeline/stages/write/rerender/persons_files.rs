@@ -28,6 +28,8 @@ enum Step {
     Accept(usize),
     /// A person accepts a copy of a file under another name of its format.
     AcceptCopy(usize),
+    /// A person accepts what the editor has: it has no file.
+    AcceptTyped,
     Undo,
     /// Rendered; a killed process changes this many files, and does not say so.
     Render {
@@ -44,6 +46,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         file.clone().prop_map(Step::Edit),
         file.clone().prop_map(Step::Accept),
         file.prop_map(Step::AcceptCopy),
+        Just(Step::AcceptTyped),
         Just(Step::Undo),
         (any::<bool>(), prop::option::weighted(0.3, 0usize..3))
             .prop_map(|(prune, killed_after)| Step::Render { prune, killed_after }),
@@ -87,6 +90,7 @@ impl Folder {
                 self.of_person.insert(to.to_owned(), content);
                 self.accept(to);
             }
+            Step::AcceptTyped => self.accept_typed(),
             Step::Undo => self.undo(),
             Step::Render { prune, killed_after } => {
                 self.render(RenderOptions { prune: *prune, restore: false }, *killed_after);
@@ -107,7 +111,7 @@ impl Folder {
         let hash = Hash::of(content.as_bytes());
         let output = Output { name: RelPath::new(name), hash, at: None };
         let own = self.job.outputs.iter().chain(&self.job.earlier).find(|own| own.is_same_file(&output));
-        let before = self.job.accepted.as_ref().filter(|before| before.output.is_same_file(&output));
+        let before = self.job.accepted.as_ref().filter(|before| before.is_of(&output));
         let accepted = AcceptedText {
             format: Format::of_name(name).unwrap(),
             hash,
@@ -115,7 +119,24 @@ impl Folder {
             at: NOW,
             by: "ann".to_owned(),
             written: before.map_or(own.map(|own| own.hash), |before| before.written),
-            output,
+            output: Some(output),
+        };
+        self.accepted_content = content;
+        let change = Box::new(OutputChange::accepting(&self.job, accepted));
+        self.apply(JobEvent::Accepted { change, result: None });
+    }
+
+    fn accept_typed(&mut self) {
+        self.edits += 1;
+        let content = format!("typed {}", self.edits);
+        let accepted = AcceptedText {
+            format: Format::Vtt,
+            hash: Hash::of(content.as_bytes()),
+            transcription: TranscriptionId::new("t"),
+            at: NOW,
+            by: "ann".to_owned(),
+            written: None,
+            output: None,
         };
         self.accepted_content = content;
         let change = Box::new(OutputChange::accepting(&self.job, accepted));
