@@ -125,7 +125,8 @@ impl Night {
             done.into_iter().all(|(name, stage)| is_at(name, stage))
         });
         let counted = "scribed_jobs_ended_total{outcome=\"written\"} == 2 and on () \
-                       scribed_jobs_ended_total{outcome=\"failed\"} == 1";
+                       scribed_jobs_ended_total{outcome=\"failed\"} == 1 and on () \
+                       scribed_service_requests_total{operation=\"create\", outcome=\"success\"} == 3";
         wait_until("Prometheus has read what was done", || !prometheus.query(counted).is_empty());
         Self { prometheus, served, _stub: stub }
     }
