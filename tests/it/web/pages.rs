@@ -109,7 +109,7 @@ fn sources_are_paused_and_resumed_and_a_wrong_configuration_is_shown_with_its_li
     let noted = |answered: &crate::api::served::Answered| browser.get(location(answered).trim_start_matches("..")).text;
     let paused =
         noted(&browser.post("/sources/command", &[("command", "pause"), ("source", "inbox"), ("length", "8h")]));
-    assert!(paused.contains("Paused: what is at a service goes on") && paused.contains("paused until"), "{paused}");
+    assert!(paused.contains("Paused: what is at a service continues") && paused.contains("paused until"), "{paused}");
     let resumed = noted(&browser.post("/sources/command", &[("command", "resume"), ("source", "inbox")]));
     assert!(resumed.contains("Resumed.") && resumed.contains("available"), "{resumed}");
     let all = noted(&browser.post("/sources/command", &[("command", "pause")]));
