@@ -21,12 +21,15 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::LookUp { .. }
         | R::Bought { .. }
         | R::Cost(_)
+        | R::Search(_)
+        | R::SearchIndex { rebuild: false }
         | R::Digest { .. }
         | R::Paused => Role::Viewer,
         R::Verify(query) if !query.repair => Role::Viewer,
         R::Render(query) if query.dry_run => Role::Viewer,
         // They spend nothing and remove nothing that scribed cannot write again.
         R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Verify(_) | R::Render(_) => Role::Editor,
+        R::SearchIndex { .. } => Role::Editor,
         R::Add { .. }
         | R::CopyRows { .. }
         | R::AddUrl(_)

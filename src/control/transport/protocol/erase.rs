@@ -50,6 +50,8 @@ pub enum ErasureKind {
     /// A text that a person accepted, kept in the state directory.
     AcceptedText,
     Output,
+    /// What the index of `scribed search` has of the recording.
+    SearchIndex,
     /// The voice of a known speaker that was enrolled from the recording.
     Voice,
     History,
@@ -66,6 +68,7 @@ impl ErasureKind {
             Self::Result => "kept result",
             Self::AcceptedText => "accepted text",
             Self::Output => "output",
+            Self::SearchIndex => "search index",
             Self::Voice => "voice",
             Self::History => "history",
             Self::Record => "record",

@@ -27,6 +27,8 @@ pub struct MetricSources<'a> {
     pub prices: &'a BTreeMap<ServiceName, f64>,
     /// The disk of the state directory.
     pub disk: Option<DiskSpace>,
+    /// Bytes of the search index, if there is to be one.
+    pub search_index: Option<u64>,
     pub process: &'a ProcessValues,
     pub now: Timestamp,
 }
@@ -45,6 +47,7 @@ pub fn families(sources: &MetricSources<'_>) -> Vec<MetricFamily> {
     all.extend(scans(status));
     all.extend(folders(status, *now));
     all.extend(disk(sources.disk));
+    all.push(search_index(sources.search_index));
     all.extend(this_process(process));
     all
 }
@@ -261,6 +264,11 @@ fn disk(disk: Option<DiskSpace>) -> [MetricFamily; 2] {
             one(disk.map(|disk| disk.size)),
         ),
     ]
+}
+
+fn search_index(bytes: Option<u64>) -> MetricFamily {
+    let series = bytes.map(|bytes| labelled(Vec::new(), bytes as f64)).into_iter().collect();
+    gauge("scribed_search_index", "Size of the index of all transcripts", Some(Unit::Bytes), series)
 }
 
 fn this_process(process: &ProcessValues) -> Vec<MetricFamily> {
