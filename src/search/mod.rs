@@ -18,11 +18,10 @@ mod worker;
 
 pub use excerpt::ExcerptPart;
 pub use index::{
-    Comparison, FoundPassages, IndexError, IndexMark, IndexSize, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit,
-    SearchIndex,
+    Comparison, FoundPassages, IndexError, IndexMark, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit, SearchIndex,
 };
 pub use passage::Passage;
-pub use query::{ParsedQuery, PassageFilter, QueryError};
+pub use query::{ParsedQuery, PassageFilter};
 pub use schema::JobText;
 pub use update::{AfterStep, IndexUpdater, TextReader, UpdateError};
 pub use worker::keep_up_to_date;

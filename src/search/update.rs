@@ -13,7 +13,7 @@ use crate::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Stage, StageKind};
 use crate::output::results::Results;
 use crate::pipeline::stages::write::read_speech;
-use crate::store::contract::{Filter, Queries, Store, StoreError};
+use crate::store::contract::{Filter, Store, StoreError};
 use crate::store::history_reader::{HistoryPosition, read_after};
 use crate::store::params::ParamFiles;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,13 +94,21 @@ impl IndexUpdater {
         }
     }
 
-    /// As [`IndexUpdater::step`], without the comparison: for the end of a pass.
+    /// Adds all that the history names, and one page of the comparison, which is the whole of a small queue: for the end
+    /// of a pass.
     ///
     /// # Errors
     /// See [`UpdateError`].
     pub async fn finish(&mut self) -> Result<(), UpdateError> {
-        let mut mark = self.mark().await?;
-        while self.follow_history(&mut mark, &CancellationToken::new()).await? {}
+        let never = CancellationToken::new();
+        // Makes the index, if there is none.
+        while self.step(&never).await? == AfterStep::More {
+            let mut mark = self.mark().await?;
+            if mark.comparison != Comparison::Begun {
+                while self.follow_history(&mut mark, &never).await? {}
+                break;
+            }
+        }
         Ok(())
     }
 

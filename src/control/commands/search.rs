@@ -1,7 +1,6 @@
 //! Search over all transcripts: finds passages, and keeps the index up to date.
 
 use crate::blocking::{blocking, elsewhere};
-use crate::clock::Clock;
 use crate::control::commands::reload::LatestHandler;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, IndexStatus, MOST_HITS, SearchHit, SearchPage, SearchQuery};

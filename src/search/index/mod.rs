@@ -5,6 +5,9 @@ mod changes;
 mod found;
 mod mark;
 mod rebuild;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 
 pub use found::{FoundPassages, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit};
 pub use mark::{Comparison, IndexMark};
