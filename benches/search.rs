@@ -41,12 +41,7 @@ fn main() -> anyhow::Result<()> {
         make(&index, &vocabulary, hours)?;
     }
     let size = index.size();
-    println!(
-        "{hours} hours: {} passages, {:.2} GB in {} files",
-        size.passages,
-        size.bytes as f64 / 1e9,
-        files(&folder)?
-    );
+    println!("{hours} hours: {} entries, {:.2} GB in {} files", size.entries, size.bytes as f64 / 1e9, files(&folder)?);
     measure(&index, &vocabulary)
 }
 

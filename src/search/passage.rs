@@ -144,12 +144,13 @@ fn first_words(passages: &[Passage]) -> String {
     let (mut text, mut found) = (String::new(), 0);
     for passage in passages {
         let room = LONGEST_PHRASE - 1 - found;
-        let ends: Vec<usize> = words(&passage.text).take(room).map(|word| word.place.end).collect();
+        let ends: Vec<usize> = words(&passage.text).take(room + 1).map(|word| word.place.end).collect();
         if !text.is_empty() {
             text.push(' ');
         }
-        text.push_str(&passage.text[..ends.last().copied().unwrap_or(0)]);
-        found += ends.len();
+        let is_whole = ends.len() <= room;
+        text.push_str(if is_whole { &passage.text } else { &passage.text[..ends[room - 1]] });
+        found += ends.len().min(room);
         if found == LONGEST_PHRASE - 1 {
             break;
         }
@@ -202,8 +203,8 @@ mod tests {
         assert_eq!(
             texts,
             [
-                ("Speaker 1", "Good morning. How are you?", "Fine And you"),
-                ("Ada", "Fine.", "And you"),
+                ("Speaker 1", "Good morning. How are you?", "Fine. And you?"),
+                ("Ada", "Fine.", "And you?"),
                 ("Speaker 1", "And you?", "")
             ]
         );

@@ -14,7 +14,7 @@ use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
     ControlAnswer, ControlRequest, IndexStatus, SearchHit, SearchPage, SearchQuery,
 };
-use crate::domain::count::count;
+use crate::domain::count::agree;
 use crate::domain::escape;
 use crate::domain::names::SourceName;
 use crate::search::{ExcerptPart, PassageFilter, UpdateError};
@@ -93,10 +93,10 @@ async fn index(queue: &QueueAccess, rebuild: bool) -> Result<IndexStatus, Comman
 
 fn print_index(context: &Context, status: IndexStatus) -> io::Result<()> {
     context.print_json(&json!({
-        "bytes": status.bytes, "passages": status.passages, "complete": status.is_complete,
+        "bytes": status.bytes, "entries": status.entries, "complete": status.is_complete,
     }))?;
-    let passages = count(status.passages, "passage");
-    context.print_line(&format!("the search index has {passages}, {}", format_size(status.bytes)))
+    let (entries, noun) = (status.entries, agree(status.entries, "entry", "entries"));
+    context.print_line(&format!("the search index has {entries} {noun}, {}", format_size(status.bytes)))
 }
 
 fn print(context: &Context, page: &SearchPage, args: &SearchArgs) -> io::Result<()> {

@@ -92,7 +92,7 @@ async fn status(handler: &CommandHandler) -> Result<IndexStatus, CommandRefusal>
     let is_complete =
         mark.is_ok_and(|mark| mark.comparison == Comparison::Ended) && !handler.search.index.rebuild.is_due();
     let (checked, jobs) = progress;
-    Ok(IndexStatus { bytes: size.bytes, passages: size.passages, is_complete, checked, jobs })
+    Ok(IndexStatus { bytes: size.bytes, entries: size.entries, is_complete, checked, jobs })
 }
 
 fn check_enabled(handler: &CommandHandler) -> Result<(), CommandRefusal> {

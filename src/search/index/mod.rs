@@ -48,7 +48,8 @@ pub enum IndexError {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexSize {
     pub bytes: u64,
-    pub passages: u64,
+    /// Passages, and one for each recording.
+    pub entries: u64,
 }
 
 /// The index of a state directory. All methods block.
@@ -87,8 +88,8 @@ impl SearchIndex {
     pub fn size(&self) -> IndexSize {
         let files = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let bytes = files.filter_map(|file| file.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len());
-        let passages = self.open().map_or(0, |opened| opened.reader.searcher().num_docs());
-        IndexSize { bytes: bytes.sum(), passages }
+        let entries = self.open().map_or(0, |opened| opened.reader.searcher().num_docs());
+        IndexSize { bytes: bytes.sum(), entries }
     }
 
     /// Returns up to where the index has the queue.

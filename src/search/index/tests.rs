@@ -135,7 +135,7 @@ fn a_job_is_replaced_erased_and_found_again_after_it_is_opened() {
     drop(index);
     let again = opened(&folder);
     assert_eq!((find(&again, "budget").len(), again.mark().unwrap()), (2, mark));
-    assert!(again.has(JobId(2), None).unwrap() && again.size().passages == 4 && again.size().bytes > 0);
+    assert!(again.has(JobId(2), None).unwrap() && again.size().entries == 4 && again.size().bytes > 0);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn words_and_phrases_are_found_at_their_second() {
         "it begins in one turn and ends in the next"
     );
     assert_eq!(found(&bed, &["\"annual budget\" nobody"]), [], "words are of one passage");
-    assert_eq!(found(&bed, &["\"end of that\""]), one("council.wav", 8.0), "a phrase of short words");
+    assert_eq!(found(&bed, &["\"end of that\""]), one("council.wav", 7.0), "a phrase of short words");
     assert_eq!(found(&bed, &["cafe"]), one("council.wav", 71.5));
     assert_eq!(found(&bed, &["CAFÉ"]), one("council.wav", 71.5));
     assert_eq!(found(&bed, &["strasse"]), one("rat.wav", 4.0));
@@ -37,7 +37,7 @@ fn words_and_phrases_are_found_at_their_second() {
     );
     assert_eq!(
         excerpt(&hit),
-        "The council [approved] the annual budget on Tuesday. It was the end of that. Nobody mentioned the Café"
+        "The council [approved] the annual budget on Tuesday. It was the end of that. Nobody mentioned the Café again."
     );
     assert_eq!(hit["at"], "2026-01-01T01:00:00.000Z");
 }
@@ -69,7 +69,7 @@ fn a_person_reads_lines_and_programs_an_exit_code() {
     let bed = archive(&stub);
     bed.once(0);
     let ran = bed.run(["search", "tuesday", "--color", "always"]);
-    let line = "inbox/council.wav  00:00:05  Speaker 2: budget on \u{1b}[1mTuesday\u{1b}[0m. It was the end of that. Nobody mentioned the Café again\n";
+    let line = "inbox/council.wav  00:00:05  Speaker 2: budget on \u{1b}[1mTuesday\u{1b}[0m. It was the end of that. Nobody mentioned the Café again.\n";
     assert_eq!((ran.code, ran.stdout.as_str()), (0, line));
     let none = bed.run(["search", "tuesdays"]);
     assert_eq!((none.code, none.stdout.as_str()), (1, ""), "as of grep");
@@ -82,7 +82,7 @@ fn a_person_reads_lines_and_programs_an_exit_code() {
         assert!(ran.code == 2 && ran.stderr.contains(words), "{ran:?}");
     }
     let ran = bed.run(["search", "--rebuild", "--json"]);
-    assert!(ran.code == 0 && ran.last_object()["passages"] == 8 && ran.last_object()["complete"] == true, "{ran:?}");
+    assert!(ran.code == 0 && ran.last_object()["entries"] == 8 && ran.last_object()["complete"] == true, "{ran:?}");
     let size = bed.run(["state", "size", "--json"]).last_object();
     let parts = size["parts"].as_array().unwrap();
     assert!(parts.iter().any(|part| part["part"] == "search index" && part["bytes"].as_u64() > Some(1_000)), "{size}");
@@ -97,7 +97,7 @@ fn hostile_queries_are_answered() {
     let text = "\\PC{0,40}|[a\"“«*' 今\u{1}\u{300}-]{0,30}|(the |\"of the\" |-x ){0,30}|a{0,1200}";
     let mut runner = TestRunner::new(Runs { cases: 40, failure_persistence: None, ..Runs::default() });
     let answered = runner.run(&text, |query: String| {
-        let ran = bed.run(["search", "--", &query.replace('\0', "")]);
+        let ran = bed.run(["search", "--", query.as_str()]);
         prop_assert!((0..=2).contains(&ran.code), "{ran:?}");
         prop_assert!(!ran.stderr.contains("internal error"), "{ran:?}");
         Ok(())

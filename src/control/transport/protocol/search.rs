@@ -54,7 +54,8 @@ pub struct SearchHit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexStatus {
     pub bytes: u64,
-    pub passages: u64,
+    /// Passages, and one for each recording.
+    pub entries: u64,
     /// Whether all written jobs are in it, but for those of the last seconds.
     pub is_complete: bool,
     /// While it is built: how many jobs were looked at, and how many there are.
