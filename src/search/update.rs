@@ -82,8 +82,9 @@ impl IndexUpdater {
     /// # Errors
     /// See [`UpdateError`]. The index is made again if it is missing or damaged.
     pub async fn step(&mut self, stop: &CancellationToken) -> Result<AfterStep, UpdateError> {
-        if self.index.rebuild.take() {
+        if self.index.rebuild.is_due() {
             self.begin_again(&IndexError::Missing).await?;
+            self.index.rebuild.note_begun();
         }
         match self.try_step(stop).await {
             Err(UpdateError::Index(error @ (IndexError::Missing | IndexError::Damaged(_)))) => {

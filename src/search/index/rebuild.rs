@@ -25,9 +25,9 @@ impl RebuildState {
         self.is_due.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the index has to be built again, once for each request.
-    pub fn take(&self) -> bool {
-        self.is_due.swap(false, Ordering::Relaxed)
+    /// Notes that the index is empty by now, and that its mark says so.
+    pub fn note_begun(&self) {
+        self.is_due.store(false, Ordering::Relaxed);
     }
 
     /// Returns when a rebuild is requested.
