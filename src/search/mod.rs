@@ -18,7 +18,7 @@ mod worker;
 
 pub use excerpt::ExcerptPart;
 pub use index::{
-    Comparison, FoundPassages, IndexError, IndexMark, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit, SearchIndex,
+    FoundPassages, IndexError, IndexMark, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit, QueueComparison, SearchIndex,
 };
 pub use passage::Passage;
 pub use query::{ParsedQuery, PassageFilter};

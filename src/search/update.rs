@@ -2,7 +2,7 @@
 //! history may not tell all, each job of the queue. A job is in the index if it is written, and the index then has the
 //! text of its outputs. An update that is interrupted at any moment is repeated, and gives the same index.
 
-use super::index::{Comparison, IndexError, IndexMark, SearchIndex};
+use super::index::{IndexError, IndexMark, QueueComparison, SearchIndex};
 use super::passage::{Passage, passages};
 use super::schema::JobText;
 use crate::blocking::blocking;
@@ -105,7 +105,7 @@ impl IndexUpdater {
         // Makes the index, if there is none.
         while self.step(&never).await? == AfterStep::More {
             let mut mark = self.mark().await?;
-            if mark.comparison != Comparison::Begun {
+            if mark.comparison != QueueComparison::Begun {
                 while self.follow_history(&mut mark, &never).await? {}
                 break;
             }
@@ -127,7 +127,7 @@ impl IndexUpdater {
             index.reset()?;
             // The comparison has all jobs as they are from now on.
             let history = HistoryPosition::end(&history).map_err(UpdateError::History)?;
-            let mark = IndexMark { history, comparison: Comparison::Begun, epoch };
+            let mark = IndexMark { history, comparison: QueueComparison::Begun, epoch };
             index.commit(&mark)?;
             Ok(mark)
         });
@@ -142,7 +142,7 @@ impl IndexUpdater {
         if self.follow_history(&mut mark, stop).await? {
             return Ok(AfterStep::More);
         }
-        if mark.comparison == Comparison::Ended || stop.is_cancelled() {
+        if mark.comparison == QueueComparison::Ended || stop.is_cancelled() {
             return Ok(AfterStep::Nothing);
         }
         self.compare_some(&mut mark, stop).await?;
@@ -162,7 +162,7 @@ impl IndexUpdater {
         let mut mark = self.mark.take().unwrap_or(stored);
         if mark.epoch != self.epoch {
             mark.epoch.clone_from(&self.epoch);
-            mark.comparison = Comparison::Begun;
+            mark.comparison = QueueComparison::Begun;
             self.index.rebuild.begin(self.store.counts().await?.of(StageKind::Written));
         }
         self.mark = Some(mark.clone());
@@ -196,9 +196,9 @@ impl IndexUpdater {
     /// Compares the next jobs of the queue with the index, and what the index has between their numbers.
     async fn compare_some(&mut self, mark: &mut IndexMark, stop: &CancellationToken) -> Result<(), UpdateError> {
         let after = match mark.comparison {
-            Comparison::Begun => None,
-            Comparison::After(job) => Some(job),
-            Comparison::Ended => return Ok(()),
+            QueueComparison::Begun => None,
+            QueueComparison::After(job) => Some(job),
+            QueueComparison::Ended => return Ok(()),
         };
         let filter = Filter { stages: vec![StageKind::Written], after, limit: JOBS };
         let jobs = self.store.page(&filter).await?;
@@ -212,7 +212,7 @@ impl IndexUpdater {
             }
         }
         self.remove_others(&known, (after, last)).await?;
-        mark.comparison = last.map_or(Comparison::Ended, Comparison::After);
+        mark.comparison = last.map_or(QueueComparison::Ended, QueueComparison::After);
         self.index.rebuild.add(checked);
         self.commit(mark).await?;
         self.mark = Some(mark.clone());

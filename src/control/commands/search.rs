@@ -7,8 +7,8 @@ use crate::control::transport::protocol::{CommandRefusal, IndexStatus, MOST_HITS
 use crate::domain::names::SourceName;
 use crate::domain::stage::StageKind;
 use crate::search::{
-    AfterStep, Comparison, FoundPassages, IndexError, IndexUpdater, LAST_HIT, MOST_COUNTED, PageOrder, ParsedQuery,
-    PassageHit, SearchIndex, TextReader, UpdateError, keep_up_to_date,
+    AfterStep, FoundPassages, IndexError, IndexUpdater, LAST_HIT, MOST_COUNTED, PageOrder, ParsedQuery, PassageHit,
+    QueueComparison, SearchIndex, TextReader, UpdateError, keep_up_to_date,
 };
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -90,7 +90,7 @@ async fn status(handler: &CommandHandler) -> Result<IndexStatus, CommandRefusal>
     let index = Arc::clone(&handler.search.index);
     let (size, mark, progress) = blocking(move || (index.size(), index.mark(), index.rebuild.progress())).await;
     let is_complete =
-        mark.is_ok_and(|mark| mark.comparison == Comparison::Ended) && !handler.search.index.rebuild.is_due();
+        mark.is_ok_and(|mark| mark.comparison == QueueComparison::Ended) && !handler.search.index.rebuild.is_due();
     let (checked, jobs) = progress;
     Ok(IndexStatus { bytes: size.bytes, entries: size.entries, is_complete, checked, jobs })
 }

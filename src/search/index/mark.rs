@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct IndexMark {
     /// The lines of the history that the index has.
     pub history: HistoryPosition,
-    pub comparison: Comparison,
+    pub comparison: QueueComparison,
     /// Under what the comparison was begun: another text begins it again.
     pub epoch: String,
 }
@@ -26,7 +26,7 @@ pub(super) struct CommitPayload {
 /// How far all jobs were compared with the index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Comparison {
+pub enum QueueComparison {
     #[default]
     Begun,
     /// Up to this job.

@@ -1,5 +1,6 @@
 //! The index on the disk. It may be missing, of another version or damaged at any time; it is then made again from the
-//! kept results. `found` searches it, `changes` writes it, `mark` says up to where it has the queue. Start reading here.
+//! kept results. `found` searches it, `changes` writes it, `mark` says up to where it has the queue. Start reading at
+//! `found.rs`.
 
 mod changes;
 mod found;
@@ -10,7 +11,7 @@ mod rebuild;
 mod tests;
 
 pub use found::{FoundPassages, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit};
-pub use mark::{Comparison, IndexMark};
+pub use mark::{IndexMark, QueueComparison};
 pub use rebuild::RebuildState;
 
 use super::schema::{IndexFields, tokenizers};
