@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench search`, or with the number of hours. Speech is 9,000 words an hour in turns of 25 to 150 words. The
 //! words have the frequencies of six novels; one in fifty is a rarer one. The index is made in the folder of temporary
-//! files (`TMPDIR`) and removed; with `--keep FOLDER` it is kept, and used again if it is there. It takes some 80 kB an
+//! files (`TMPDIR`) and removed; with `--keep FOLDER` it is kept, and used again if it is there. It takes some 75 kB an
 //! hour. The first and the second run of each query are measured: with the files in the page cache of the system, which
 //! the making leaves there as far as it fits.
 
