@@ -18,6 +18,7 @@
 //! callbacks/           floor 4   the receiver of callbacks
 //! traces/              floor 4   traces of jobs, sent to a collector of OpenTelemetry
 //! harvest/             floor 4   what a service's lists hold, written into a folder
+//! search/              floor 4   the full-text search over all transcripts
 //! pipeline/            floor 3   stages, requests, recovery, budget
 //! manifests/passes/    floor 3   jobs of the rows of manifests, and receipts; beside pipeline/
 //! manifests/format/    floor 2   reading manifests; beside source/
@@ -75,6 +76,7 @@ mod permission_errors;
 mod pipeline;
 mod review;
 mod rooted_path;
+mod search;
 mod server;
 mod source;
 mod store;

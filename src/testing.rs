@@ -231,6 +231,9 @@ pub mod review {
 pub mod rooted_path {
     pub use crate::rooted_path::RootedPath;
 }
+pub mod search {
+    pub use crate::search::{IndexMark, JobText, PageOrder, ParsedQuery, Passage, PassageFilter, SearchIndex};
+}
 pub mod server {
     pub mod fetch {
         pub mod download {

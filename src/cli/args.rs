@@ -1,6 +1,7 @@
 //! The command line.
 
 pub use super::notify_args::{NotifyCommand, NotifyTestArgs};
+pub use super::search_args::SearchArgs;
 use crate::captions::Profile;
 use crate::cli::runtime::remote_queue::parse_server;
 use crate::domain::format::Format;
@@ -108,6 +109,8 @@ pub enum Command {
     Jobs(JobsArgs),
     /// Show one job: its stage, why it is there, what happens next, and its history
     Show(ShowArgs),
+    /// Find what was said in all transcripts: words, "phrases", by source, date, speaker and language
+    Search(SearchArgs),
     /// Explain the state of a file and what happens next; also for files that are ignored
     Explain(ExplainArgs),
     /// Show what `once` would do: files, hours of audio, price, duplicates, ignored files, and the expected end;
@@ -192,6 +195,7 @@ impl Command {
             Self::Status(_) | Self::Top(_) | Self::Jobs(_) | Self::Show(_) | Self::Explain(_) | Self::Cost(_) => {
                 QueueReach::AnyMachine
             }
+            Self::Search(_) => QueueReach::AnyMachine,
             Self::Add(_) | Self::Retry(_) | Self::Bump(_) | Self::Acknowledge(_) => QueueReach::AnyMachine,
             Self::Cancel(_) | Self::Erase(_) | Self::Forget(_) => QueueReach::AnyMachine,
             Self::Verify(_) | Self::Render(_) | Self::Accept(_) => QueueReach::AnyMachine,
@@ -210,6 +214,7 @@ impl Command {
         match self {
             Self::Plan(args) => args.save.is_none(),
             Self::Jobs(_) | Self::Show(_) | Self::Cost(_) | Self::Schema => true,
+            Self::Search(args) => !args.rebuild,
             Self::Notify(command) => !matches!(command, NotifyCommand::Test(_)),
             Self::Completions(_) | Self::Man(_) | Self::Manual(_) => true,
             _ => false,

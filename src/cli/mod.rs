@@ -14,5 +14,6 @@ mod notify_args;
 mod plan;
 mod render;
 pub(crate) mod runtime;
+mod search_args;
 mod top;
 mod unsupported;

@@ -74,6 +74,8 @@ pub struct Config {
     pub notify: Arc<NotifyConfig>,
     /// The collector that traces are sent to, if configured.
     pub otlp: Option<TraceCollector>,
+    /// The full-text search.
+    pub search: SearchConfig,
     /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.
@@ -84,6 +86,15 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// Settings that are accepted, as by earlier releases, but have no useful effect.
     pub warnings: Vec<Warning>,
+}
+
+/// The full-text search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchConfig {
+    /// Whether there is an index.
+    pub enabled: bool,
+    /// How many bytes of new entries are collected in memory before they are written.
+    pub memory: u64,
 }
 
 /// The text of a configuration. Its `Debug` leaves it out.

@@ -8,6 +8,7 @@ use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::model::{Callback, Config, Source};
 use crate::control::commands::reload::ReloadCommands;
+use crate::control::commands::search::SearchAccess;
 use crate::control::last_lists;
 use crate::control::plan::apply;
 use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
@@ -38,6 +39,7 @@ use crate::pipeline::stages::write::restore::Tools;
 use crate::pipeline::stages::write::write_guard::Writing;
 use crate::pipeline::windows;
 use crate::rooted_path::RootedPath;
+use crate::search::SearchIndex;
 use crate::server::http::auth;
 use crate::server::http::tls::{ListenerTls, PlainPeers};
 use crate::server::known_speakers::voice_store::VoiceStore;
@@ -147,6 +149,7 @@ struct SharedParts {
     writing: Arc<Writing>,
     passing: Arc<Handover>,
     calls: Option<Calls>,
+    search: Arc<SearchIndex>,
 }
 
 impl SharedParts {
@@ -260,6 +263,7 @@ impl Daemon {
             writing,
             passing,
             calls,
+            search: search_index(config),
         };
         let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
         let engines = Engines::new(engines, engines_pass);
@@ -420,6 +424,7 @@ impl Daemon {
             results: kept(&setup.config),
             voices: voices(&setup.config),
             writing: self.ground.tools(),
+            search: SearchAccess { index: Arc::clone(&self.ground.search), is_enabled: setup.config.search.enabled },
             notify: Arc::clone(&setup.config.notify),
             browser: Arc::default(),
             running: Some(handler::RunningDaemon {
@@ -562,11 +567,17 @@ fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
         state: config.state.clone(),
         configuration: configuration(config),
         writing,
+        search: SearchAccess { index: search_index(config), is_enabled: config.search.enabled },
         notify: Arc::clone(&config.notify),
         browser: Arc::default(),
         clients: Vec::new(),
         running: None,
     }
+}
+
+fn search_index(config: &Config) -> Arc<SearchIndex> {
+    let memory = usize::try_from(config.search.memory).unwrap_or(usize::MAX);
+    Arc::new(SearchIndex::new(config.state.join("search"), memory))
 }
 
 fn configuration(config: &Config) -> (PathBuf, Arc<str>) {

@@ -10,6 +10,7 @@ mod notifications;
 mod outputs;
 mod protocol;
 mod repository;
+mod search;
 mod security;
 mod service;
 mod sources;

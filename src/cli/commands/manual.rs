@@ -54,6 +54,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/manifests.md"),
     page!("docs/how-to/monitoring.md"),
     page!("docs/how-to/notifications.md"),
+    page!("docs/how-to/search.md"),
     page!("docs/how-to/outputs.md"),
     page!("docs/how-to/players.md"),
     page!("docs/how-to/prometheus.md"),

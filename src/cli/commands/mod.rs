@@ -33,6 +33,7 @@ pub(crate) mod retry;
 mod retry_incomplete;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod search;
 pub(crate) mod serve;
 mod serve_models;
 mod serve_voices;

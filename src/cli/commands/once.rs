@@ -14,6 +14,7 @@ use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::{Config, Source};
 use crate::control::commands::reload::LatestHandler;
+use crate::control::commands::search::{finish_index, keep_index};
 use crate::control::health;
 use crate::control::last_pass::LastPass;
 use crate::control::plan::apply::{LeftOut, RunError};
@@ -71,9 +72,11 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     let patience = patience(&config, args.patience);
     let notifications = PassNotifications::begin(LatestHandler::new(daemon.handler(std::process::id(), None))).await;
     let command_server = CommandServer::begin(&config, &daemon);
+    let indexing = PassIndexing::begin(&daemon);
     let passed = pass(context, &daemon, patience, args.plan.as_deref(), &stop).await;
     command_server.end().await;
     let summary = summarize(&daemon, passed).await;
+    indexing.end(&daemon).await;
     notifications.end(summary.as_ref().ok().map(pass_end)).await;
     if let Ok(summary) = &summary {
         // This must happen while this process still holds the queue.
@@ -171,6 +174,28 @@ impl CommandServer {
         if let Some(serving) = self.serving {
             joined(serving).await;
         }
+    }
+}
+
+/// Keeps the search index up to date during the pass.
+struct PassIndexing {
+    closing: CancellationToken,
+    working: JoinHandle<()>,
+}
+
+impl PassIndexing {
+    fn begin(daemon: &Daemon) -> Self {
+        let closing = CancellationToken::new();
+        let (latest, token) = (LatestHandler::new(daemon.handler(std::process::id(), None)), closing.clone());
+        let working = tokio::spawn(async move { keep_index(&latest, &token).await });
+        Self { closing, working }
+    }
+
+    /// Adds what the pass has written last.
+    async fn end(self, daemon: &Daemon) {
+        self.closing.cancel();
+        joined(self.working).await;
+        finish_index(&daemon.handler(std::process::id(), None)).await;
     }
 }
 

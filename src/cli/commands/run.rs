@@ -11,6 +11,7 @@ use crate::cli::runtime::supervisor::Supervisor;
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::commands::reload::LatestHandler;
+use crate::control::commands::search::keep_index;
 use crate::control::last_pass::LastPass;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
@@ -86,6 +87,11 @@ async fn work(
         let (stop, latest) = (stop.clone(), latest.clone());
         tokio::spawn(async move { notify::serve(&latest, &stop).await })
     };
+    // Beside the engine, too: a large index delays nothing.
+    let search = {
+        let (stop, latest) = (stop.clone(), latest.clone());
+        tokio::spawn(async move { keep_index(&latest, &stop).await })
+    };
     let watch = stop_at_end(stop, daemon.watch(stop));
     let replaced = stop_at_end(stop, daemon.wait_until_replaced(stop));
     let announcements = async {
@@ -97,7 +103,7 @@ async fn work(
     let watchdog = supervisor.watch_over(daemon, stop);
     let reloads =
         reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_commands), &supervisor, stop);
-    let (engine, watch, replaced, (), (), (), (), (), (), ()) = tokio::join!(
+    let (engine, watch, replaced, (), (), (), (), (), (), (), ()) = tokio::join!(
         joined(engine),
         watch,
         replaced,
@@ -107,7 +113,8 @@ async fn work(
         watchdog,
         announcements,
         reloads,
-        joined(notifications)
+        joined(notifications),
+        joined(search)
     );
     replaced?;
     engine?;

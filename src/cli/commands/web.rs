@@ -8,6 +8,7 @@ use crate::cli::runtime::queue_access::QueueAccess;
 use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::SystemClock;
 use crate::control::commands::reload::LatestHandler;
+use crate::control::commands::search::keep_index;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::web::access::credentials::{LONGEST_PASSWORD, SHORTEST_PASSWORD, new_token, password_hash};
@@ -42,8 +43,10 @@ async fn serve_without_daemon(context: &Context) -> Result<u8, CommandError> {
     let listening = ListeningSocket::at(&config.state).map_err(CommandError::Io)?;
     context.print_json(&json!({ "web": api.url(), "address": api.address.to_string() }))?;
     context.print_line(&format!("listening on {}", api.url()))?;
-    let (socket, web) = (serve(listening, latest.clone(), &stop), api.serve(latest, Arc::new(SystemClock), &stop));
-    tokio::join!(socket, web);
+    let search = keep_index(&latest, &stop);
+    let socket = serve(listening, latest.clone(), &stop);
+    let web = api.serve(latest.clone(), Arc::new(SystemClock), &stop);
+    tokio::join!(socket, web, search);
     Ok(0)
 }
 

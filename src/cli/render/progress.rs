@@ -111,6 +111,32 @@ impl ProgressDisplay {
     }
 }
 
+/// Shows how far a command has come that handles many things: a bar on a terminal, elsewhere nothing.
+pub struct CountDisplay(ProgressBar);
+
+impl CountDisplay {
+    /// Shows nothing yet. `doing` says what is done, as `indexing`.
+    pub fn new(doing: &'static str, is_quiet: bool) -> Self {
+        let is_seen = terminal::is_stderr_seen() && !is_quiet;
+        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(
+            ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.set_message(doing);
+        Self(bar)
+    }
+
+    pub fn show(&self, done: u64, all: u64) {
+        self.0.set_length(all.max(done));
+        self.0.set_position(done);
+    }
+
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// The width of the bar in columns.
 const BAR_COLUMNS: usize = 12;
 

@@ -15,6 +15,11 @@ pub fn print_line(line: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", escape::line(line))
 }
 
+/// Prints a line with styles on stdout. The caller has escaped foreign text in it.
+pub fn print_styled_line(line: &str) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{}", escape::styled_line(line))
+}
+
 /// Prints a JSON value for programs on stdout, on one line, or with `indented` on several.
 pub fn print_json(object: &Value, indented: bool) -> io::Result<()> {
     let text = if indented { format!("{object:#}") } else { object.to_string() };

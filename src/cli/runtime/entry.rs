@@ -4,8 +4,8 @@ use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat, QueueRe
 use crate::cli::commands::manual;
 use crate::cli::commands::{
     accept, acknowledge, add, bump, cancel, captions, check, cost, drain, erase, explain, forget, harvest, init, jobs,
-    notify, once, pause, plan, reconcile, reload, render, retry, run, schema, serve, show, state, status, status_check,
-    upgrade, verify, web,
+    notify, once, pause, plan, reconcile, reload, render, retry, run, schema, search, serve, show, state, status,
+    status_check, upgrade, verify, web,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
@@ -160,7 +160,7 @@ impl Context {
 
     /// A command that acts ends its work, and with its own exit code, also after the reader of stdout has gone, as in
     /// `scribed retry --failed --json | head -1`. A command that only lists ends there.
-    fn unless_closed(&self, printed: io::Result<()>) -> io::Result<()> {
+    pub fn unless_closed(&self, printed: io::Result<()>) -> io::Result<()> {
         match printed {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.only_lists => Ok(()),
             printed => printed,
@@ -242,6 +242,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
             Command::Explain(args) => explain::run(context, args).await,
+            Command::Search(args) => search::run(context, args).await,
             Command::Plan(args) => plan::run(context, args).await,
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,

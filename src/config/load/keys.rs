@@ -47,6 +47,7 @@ pub const FILE: &[ConfigKey] = &[
     table("web", WEB),
     table("notify", NOTIFY),
     table("telemetry", &[value("otlp"), value("headers"), value("ca")]),
+    table("search", &[value("enabled"), value("memory")]),
     table("serve", SERVE),
     table("captions", CAPTIONS),
     table("review", REVIEW),

@@ -21,6 +21,7 @@ use crate::config::sections::captions::caption_rules;
 use crate::config::sections::notify::notify;
 use crate::config::sections::recognisers::check_local_sources;
 use crate::config::sections::review::review_rules;
+use crate::config::sections::search::search;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
@@ -230,6 +231,7 @@ impl Reader<'_> {
             web,
             notify,
             otlp: self.collector(&file.section("telemetry")),
+            search: search(&file.section("search")),
             retry: retry(&file.section("retry")),
             state,
             serve,

@@ -50,7 +50,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "timezone" | "state.store" | "service.key_header" | "budget.timezone" | "serve.data" | "serve.voices" => {
             S::Text
         }
-        "state.spool" | "service.limits.size" | "serve.upload_limit" | "serve.disk" => S::Size,
+        "state.spool" | "search.memory" | "service.limits.size" | "serve.upload_limit" | "serve.disk" => S::Size,
         "service.url" | "callback.public_url" | "telemetry.otlp" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,
         "service.limits.uploads" | "service.limits.running" | "service.limits.requests_per_second" => S::Whole(1),
@@ -83,7 +83,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "notify.target.matrix.room" => S::Text,
         "notify.target.allow_http" => S::Flag,
         "callback.method" => S::Choice(&["POST", "PUT"]),
-        "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
+        "callback.webhook" | "search.enabled" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "source.sdh" | "source.also_plain" | "source.portable_names" | "source.provenance" | "source.speaker_names" => {
             S::Flag
         }

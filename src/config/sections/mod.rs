@@ -16,6 +16,7 @@ pub(crate) mod recognisers;
 pub(crate) mod review;
 pub(crate) mod schedule;
 pub(crate) mod scheduling;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod service_keys;
 pub(crate) mod services;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files and folders of the state directory that are left out, each for its reason.
-const LEFT_OUT: [&str; 15] = [
+const LEFT_OUT: [&str; 16] = [
     // Copied row by row; its large values are files, and are not left out.
     "queue",
     // Of the process that uses the directory.
@@ -21,6 +21,8 @@ const LEFT_OUT: [&str; 15] = [
     // Made again, faster than it is copied.
     "measured",
     "last-lists.json",
+    // Made again from the kept results.
+    "search",
     // How far the history was compared with the rows of that directory.
     "history/compared",
     // Of the embedded service: its lock, what it works on, and what it had recognised of that.

@@ -6,7 +6,7 @@
 
 use super::edit::drafts;
 use super::service_copies::{ServiceCopy, all_copies, delete_copy, other_users};
-use crate::blocking::blocking;
+use crate::blocking::{blocking, elsewhere};
 use crate::client::contract::Deletion;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
@@ -107,6 +107,7 @@ impl Erasure<'_> {
         items.extend(self.results(copies).await?);
         items.extend(self.accepted_text().await?);
         items.extend(self.drafts().await?);
+        items.extend(self.search_index().await?);
         if let Some(mount) = mount {
             items.extend(self.outputs(mount).await?);
         }
@@ -208,6 +209,20 @@ impl Erasure<'_> {
         let was_there =
             removed.await.map_err(|error| self.declined(&format!("the draft cannot be removed: {error}")))?;
         Ok(was_there.then(|| done(ErasureKind::Draft, "of the editor".to_owned(), true)))
+    }
+
+    /// Removes the text from the index, also if nothing is searched any more. Its results are gone by now: nobody adds it
+    /// again.
+    async fn search_index(&self) -> Result<Option<ErasureItem>, CommandRefusal> {
+        let (index, id, dry_run) = (Arc::clone(&self.handler.search.index), self.job.id, self.query.dry_run);
+        let erased =
+            elsewhere(move || if dry_run { Ok(index.has(id, None).is_ok_and(|none| !none)) } else { index.erase(id) });
+        let had_some = erased.await.map_err(|error| {
+            self.declined(&format!(
+                "{error}; remove the folder by hand, and repeat the command: scribed builds the index again"
+            ))
+        })?;
+        Ok(had_some.then(|| done(ErasureKind::SearchIndex, "its passages".to_owned(), true)))
     }
 
     async fn outputs(&self, mount: &Arc<Mount>) -> Result<Vec<ErasureItem>, CommandRefusal> {

@@ -18,6 +18,7 @@ pub(crate) mod pause;
 pub(crate) mod reload;
 pub(crate) mod render;
 pub(crate) mod retry_fresh;
+pub(crate) mod search;
 mod service_copies;
 pub(crate) mod status;
 pub(crate) mod steer;

@@ -8,9 +8,10 @@ use crate::clock::{Clock, Uptime};
 use crate::config::model::NotifyConfig;
 use crate::control::browse;
 use crate::control::browse::Browser;
+use crate::control::commands::search::SearchAccess;
 use crate::control::commands::{
     accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload,
-    render, retry_fresh, status, steer, verify,
+    render, retry_fresh, search, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -69,6 +70,8 @@ pub struct CommandHandler {
     pub voices: Option<VoiceStore>,
     /// What is needed to write outputs.
     pub writing: Tools,
+    /// The index of all transcripts.
+    pub search: SearchAccess,
     /// Who is notified of what.
     pub notify: Arc<NotifyConfig>,
     /// The table in which jobs are searched.
@@ -146,6 +149,8 @@ impl CommandHandler {
             ControlRequest::Delete { job } => ControlAnswer::Deleted(Box::new(delete::delete(self, &job).await?)),
             ControlRequest::Erase(query) => ControlAnswer::Erased(Box::new(erase::erase(self, &query).await?)),
             ControlRequest::Cost(query) => ControlAnswer::Cost(cost::cost(self, &query).await?),
+            ControlRequest::Search(query) => ControlAnswer::Found(Box::new(search::search(self, &query).await?)),
+            ControlRequest::SearchIndex { rebuild } => ControlAnswer::SearchIndex(search::index(self, rebuild).await?),
             ControlRequest::Digest { from, to } => {
                 ControlAnswer::Digest(Box::new(digest::digest(self, from, to).await?))
             }

@@ -12,6 +12,7 @@ mod text_words;
 pub use apply::{Applied, Heard, Unusable, apply, empty_answer, is_acceptable, with_names};
 pub use cues::read_cues;
 pub use file_content::FileContent;
+pub use text_words::line_words;
 
 use crate::domain::format::Format;
 use crate::domain::job::JobKey;

@@ -21,6 +21,8 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::LookUp { .. }
         | R::Bought { .. }
         | R::Cost(_)
+        | R::Search(_)
+        | R::SearchIndex { rebuild: false }
         | R::Digest { .. }
         | R::Paused => Role::Viewer,
         R::Verify(query) if !query.repair => Role::Viewer,
@@ -30,6 +32,7 @@ pub fn required_role(request: &ControlRequest) -> Role {
         R::Bump { .. } | R::Acknowledge { .. } | R::Accept(_) | R::Edit(_) | R::Verify(_) | R::Render(_) => {
             Role::Editor
         }
+        R::SearchIndex { .. } => Role::Editor,
         R::Add { .. }
         | R::CopyRows { .. }
         | R::AddUrl(_)

@@ -11,3 +11,4 @@ pub(super) mod openapi;
 mod queries;
 mod reads;
 pub(super) mod routes;
+mod search;

@@ -86,18 +86,18 @@ pub async fn explain(call: Call) -> ApiAnswer {
     json_of(ExplainedPath::of(&explained))
 }
 
+/// Parses a time of a query.
+pub fn moment(text: Option<&str>) -> Result<Option<Timestamp>, ApiProblem> {
+    let Some(text) = text else { return Ok(None) };
+    timestamps::parse(text).map(Some).ok_or_else(|| {
+        let words = format!("{text:?} is no time; write it like 2026-01-31T00:00:00Z");
+        ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, words)
+    })
+}
+
 pub async fn cost(call: Call) -> ApiAnswer {
     let params: CostParams = call.query()?;
-    let moment = |text: &Option<String>| match text {
-        None => Ok(None),
-        Some(text) => timestamps::parse(text).map(Some).ok_or_else(|| {
-            ApiProblem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                format!("{text:?} is no time; write it like 2026-01-31T00:00:00Z"),
-            )
-        }),
-    };
-    let (since, before): (Option<Timestamp>, Option<Timestamp>) = (moment(&params.since)?, moment(&params.before)?);
+    let (since, before) = (moment(params.since.as_deref())?, moment(params.before.as_deref())?);
     let mut sums: BTreeMap<(String, ServiceName), CostSum> = BTreeMap::new();
     let mut after = None;
     loop {

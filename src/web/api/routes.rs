@@ -12,6 +12,7 @@ use super::queries::{
     VerifyBody,
 };
 use super::reads::{cost, explain, list, show, status};
+use super::search::{HitList, SearchParams, search};
 use axum::http::Method;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -72,6 +73,14 @@ pub fn endpoints() -> Vec<Endpoint> {
             Some(of::<ExplainQuery>()),
             of::<ExplainedPath>(),
             |call| Box::pin(explain(call)),
+        ),
+        get(
+            "/search",
+            "search",
+            "Finds what was said in all transcripts",
+            Some(of::<SearchParams>()),
+            of::<HitList>(),
+            |call| Box::pin(search(call)),
         ),
         get("/cost", "cost", "Sums what was spent", Some(of::<CostParams>()), of::<CostList>(), |call| {
             Box::pin(cost(call))

@@ -97,7 +97,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "notifications") if name.starts_with("notifications/queue") || name.starts_with("notifications/spool") => 4,
         (_, "daemon" | "web" | "notifications") => 6,
         (_, "control") => 5,
-        (_, "server" | "callbacks" | "harvest" | "traces") => 4,
+        (_, "server" | "callbacks" | "harvest" | "traces" | "search") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,

@@ -10,6 +10,7 @@ use super::explain::{Explained, KnownName};
 use super::forget::ForgetPiece;
 use super::job_view::{JobPage, Shown};
 use super::render::{AcceptedAnswer, RenderPiece};
+use super::search::{IndexStatus, SearchPage};
 use super::status::{QueueStatus, Waiting};
 use super::verify::VerifyPiece;
 use crate::domain::health::{LongWaits, QueueFacts};
@@ -49,6 +50,8 @@ pub enum ControlAnswer {
     Deleted(Box<Deleted>),
     Erased(Box<Erased>),
     Cost(CostPiece),
+    Found(Box<SearchPage>),
+    SearchIndex(IndexStatus),
     Digest(Box<DigestReport>),
     RowsCopied(CopiedRows),
     /// What is paused now.

@@ -51,6 +51,8 @@ pub enum ErasureKind {
     AcceptedText,
     Draft,
     Output,
+    /// What the index of `scribed search` has of the recording.
+    SearchIndex,
     /// The voice of a known speaker that was enrolled from the recording.
     Voice,
     History,
@@ -70,6 +72,7 @@ impl ErasureKind {
             Self::AcceptedText => "accepted text",
             Self::Draft => "draft",
             Self::Output => "output",
+            Self::SearchIndex => "search index",
             Self::Voice => "voice",
             Self::History => "history",
             Self::Notification => "notification",

@@ -13,6 +13,7 @@ mod forget;
 mod job_view;
 mod render;
 mod request;
+mod search;
 mod status;
 mod verify;
 
@@ -33,6 +34,7 @@ pub use forget::{ForgetPiece, ForgetQuery, Forgettable};
 pub use job_view::{ChangedOutput, JobPage, Origin, OutputDifference, Shown};
 pub use render::{AcceptQuery, AcceptedAnswer, RenderPiece, RenderQuery};
 pub use request::{AddUrlRequest, ControlRequest, JobSelector, MAX_LOOKUP_NAMES, Selection};
+pub use search::{IndexStatus, MOST_HITS, SearchHit, SearchPage, SearchQuery};
 pub use status::{
     AwaySourceStatus, CallbackCounts, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus, RemovedSource, ScanStatus,
     ServiceStatus, Waiting, WindowStatus,

@@ -6,6 +6,7 @@ use super::edit::{EditAction, EditQuery};
 use super::erase::EraseQuery;
 use super::forget::ForgetQuery;
 use super::render::{AcceptQuery, RenderQuery};
+use super::search::SearchQuery;
 use super::verify::VerifyQuery;
 use crate::control::media_address::MediaAddress;
 use crate::domain::job::{Job, JobKey};
@@ -96,6 +97,13 @@ pub enum ControlRequest {
     Erase(EraseQuery),
     /// Sums what was spent, in pieces. Answered by [`super::ControlAnswer::Cost`].
     Cost(CostQuery),
+    /// Finds passages of transcripts. Answered by [`super::ControlAnswer::Found`].
+    Search(SearchQuery),
+    /// Returns the state of the search index. Answered by [`super::ControlAnswer::SearchIndex`].
+    SearchIndex {
+        /// Build it again.
+        rebuild: bool,
+    },
     /// Makes the digest of a period. Answered by [`super::ControlAnswer::Digest`].
     Digest { from: Timestamp, to: Timestamp },
     /// Copies the rows of the queue into a folder of the state directory. Answered by

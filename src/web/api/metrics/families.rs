@@ -30,6 +30,8 @@ pub struct MetricSources<'a> {
     pub disk: Option<DiskSpace>,
     /// What waits for the targets of `[notify]`.
     pub notifications: &'a [TargetBacklog],
+    /// Bytes of the search index, if there is to be one.
+    pub search_index: Option<u64>,
     pub process: &'a ProcessValues,
     pub now: Timestamp,
 }
@@ -49,6 +51,7 @@ pub fn families(sources: &MetricSources<'_>) -> Vec<MetricFamily> {
     all.extend(folders(status, *now));
     all.extend(disk(sources.disk));
     all.extend(notifications(sources.notifications));
+    all.push(search_index(sources.search_index));
     all.extend(this_process(process));
     all
 }
@@ -293,6 +296,11 @@ fn notifications(targets: &[TargetBacklog]) -> [MetricFamily; 3] {
             series(&|backlog| backlog.given_up as f64),
         ),
     ]
+}
+
+fn search_index(bytes: Option<u64>) -> MetricFamily {
+    let series = bytes.map(|bytes| labelled(Vec::new(), bytes as f64)).into_iter().collect();
+    gauge("scribed_search_index", "Size of the index of all transcripts", Some(Unit::Bytes), series)
 }
 
 fn this_process(process: &ProcessValues) -> Vec<MetricFamily> {

@@ -53,12 +53,18 @@ pub async fn metrics(api: &Api) -> Result<Response, ApiProblem> {
         prices: &handler.prices,
         disk: blocking(move || disk_space(&state)).await,
         notifications: &backlogs(&handler).await,
+        search_index: search_index(&handler).await,
         process: &process::process_values(),
         now: api.now(),
     };
     let text = encode(families(&sources))
         .map_err(|_| ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written as text"))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}
+
+async fn search_index(handler: &CommandHandler) -> Option<u64> {
+    let index = handler.search.is_enabled.then(|| Arc::clone(&handler.search.index))?;
+    Some(blocking(move || index.size().bytes).await)
 }
 
 fn traffic(handler: &CommandHandler) -> Vec<ServiceTraffic> {
