@@ -177,6 +177,15 @@
     });
   }
 
+  // A link to a moment: what is said there is marked and in view, and plays where the browser allows it.
+  if (media.src.includes("#t=")) {
+    media.addEventListener("loadedmetadata", () => {
+      seek(Number(media.src.split("#t=")[1]));
+      if (line) scrollToLine();
+      play();
+    }, { once: true });
+  }
+
   media.addEventListener("play", () => {
     if (!frame) frame = requestAnimationFrame(tick);
   });

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from player import CONTRAST, Reader
 
-VIEWS = {"overview": "/", "jobs": "/jobs", "failed": "/jobs?stage=failed", "job": "/jobs/1", "sources": "/sources", "plan": "/plan",
+VIEWS = {"overview": "/", "jobs": "/jobs", "failed": "/jobs?stage=failed", "job": "/jobs/1", "sources": "/sources", "plan": "/plan", "search": "/search?q=had",
          "sign-in": "/sign-in", "nothing": "/jobs?text=no-such-name", "failure": "/jobs/999"}
 
 

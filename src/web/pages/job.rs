@@ -56,6 +56,8 @@ struct JobPage {
     has_result: bool,
     is_written: bool,
     media: MediaView,
+    /// As a media fragment (W3C Media Fragments URI): browsers go there without a script, too.
+    fragment: String,
     blocks: Vec<Block>,
     /// Why there is no transcript here, if a transcript was made.
     no_transcript: Option<String>,
@@ -162,6 +164,8 @@ impl JobCommand {
 #[serde(default)]
 pub(super) struct JobAddress {
     note: Option<u64>,
+    /// Where the recording is to be played from, in seconds.
+    at: Option<f64>,
 }
 
 fn number(id: &str) -> Result<JobSelector, PageFailure> {
@@ -229,6 +233,7 @@ pub(super) async fn get_job(
         request,
         has_result: job.stage.transcription().is_some() && shown.result_removed.is_none(),
         is_written: matches!(job.stage, Stage::Written { .. }) && shown.result_removed.is_none(),
+        fragment: start_fragment(address.at),
         commands: JobCommand::of(job, &shell),
         media,
         blocks: speech.blocks,
@@ -236,6 +241,11 @@ pub(super) async fn get_job(
         language: speech.language,
         shell,
     })
+}
+
+fn start_fragment(at: Option<f64>) -> String {
+    let at = at.filter(|at| at.is_finite() && *at >= 0.0);
+    at.map_or_else(String::new, |at| format!("#t={at:.2}"))
 }
 
 fn rows(shown: &Shown, handler: &CommandHandler) -> Vec<(&'static str, String)> {

@@ -157,7 +157,8 @@ fn cursor(text: &str) -> Option<BrowseCursor> {
     Some(BrowseCursor { job: JobId(job.parse().ok()?), number: number.parse().ok()?, name: name.to_owned() })
 }
 
-fn encoded(text: &str) -> String {
+/// Encodes a value of an address (RFC 3986).
+pub(super) fn encoded(text: &str) -> String {
     let mut url = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

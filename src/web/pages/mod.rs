@@ -13,6 +13,7 @@ mod overview;
 mod plan;
 mod recording;
 pub(super) mod routes;
+mod search;
 mod shell;
 mod sign_in;
 mod sources;

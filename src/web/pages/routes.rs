@@ -2,7 +2,7 @@
 
 use super::assets::serve_asset;
 use super::failure::PageFailure;
-use super::{edit, job, jobs, overview, plan, sign_in, sources};
+use super::{edit, job, jobs, overview, plan, search, sign_in, sources};
 use crate::web::access::AccessRefusal;
 use crate::web::editor;
 use crate::web::server::Api;
@@ -25,6 +25,7 @@ pub fn router() -> Router<Arc<Api>> {
         .route("/jobs/{id}/waveform.svg", get(job::get_waveform))
         .route("/jobs/{id}/result.json", get(job::get_result))
         .route("/jobs/{id}/command", post(job::command))
+        .route("/search", get(search::get_search))
         .route("/plan", get(plan::get_plan).post(plan::make))
         .route("/sources", get(sources::get_sources))
         .route("/sources/command", post(sources::command))

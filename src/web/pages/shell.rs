@@ -14,6 +14,7 @@ use axum::response::{Html, IntoResponse as _, Response};
 pub enum Nav {
     Overview,
     Jobs,
+    Search,
     Sources,
     None,
 }

@@ -184,3 +184,27 @@ fn a_result_that_was_removed_for_its_age_is_missing_on_the_page_with_the_reason(
     let json = served.send(served.request(Method::GET, "/api/v1/jobs/1").bearer_auth(token("vera"))).json();
     assert!(json["result_removed"].as_str().is_some_and(|at| at.starts_with("20")), "{json}");
 }
+
+#[test]
+fn a_hit_of_the_search_plays_at_its_second() {
+    let stub = Stub::well();
+    let served = Served::start(&stub, "");
+    served.bed.drop_in(0, "talk.wav");
+    written(&served, "talk.wav");
+    let browser = Browser::here(&served);
+    assert!(browser.get("/search").text.contains("role=\"search\""));
+    wait_until("the text is in the index", || browser.get("/search?q=said").text.contains("1</strong> passage found"));
+    let page = browser.get("/search?q=%22was+said%22&source=inbox").text;
+    assert!(page.contains("<mark>was said</mark>") || page.contains("<mark>was</mark>"), "{page}");
+    let begin = page.find("href=\"jobs/1?at=").unwrap() + "href=\"".len();
+    let link = &page[begin..begin + page[begin..].find('#').unwrap()];
+    let job = browser.get(&format!("/{link}")).text;
+    assert!(job.contains("src=\"1/media#t="), "{link}: {job}");
+    assert!(browser.get("/search?q=xylophone").text.contains("0</strong> passages found"));
+    let wrong = browser.get("/search?q=%22open").text;
+    assert!(wrong.contains("role=\"alert\""), "{wrong}");
+    assert!(browser.get("/search?q=said&source=nowhere").text.contains("there is no source"));
+    assert!(!browser.get("/jobs/1?at=nan").text.contains("#t="));
+    let hostile = browser.get("/search?q=%3Cscript%3Ealert(1)%3C/script%3E").text;
+    assert!(!hostile.contains("<script>alert"), "{hostile}");
+}
