@@ -23,7 +23,7 @@ pub struct ExcerptPart {
 
 /// Where a query is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct LocatedHit {
     /// Milliseconds from the start of the recording.
     pub start_ms: u64,
     pub excerpt: Vec<ExcerptPart>,
@@ -36,7 +36,7 @@ struct Match {
 }
 
 /// Locates a query in a passage that meets it.
-pub fn locate(query: &ParsedQuery, passage: &Passage) -> Located {
+pub fn locate(query: &ParsedQuery, passage: &Passage) -> LocatedHit {
     let text = whole_text(passage);
     let (places, folded): (Vec<Range<usize>>, Vec<Cow<'_, str>>) =
         words(&text).map(|word| (word.place, word.folded)).unzip();
@@ -47,7 +47,7 @@ pub fn locate(query: &ParsedQuery, passage: &Passage) -> Located {
     let begin = first.map_or(0, |first| places[first.words.start].start);
     let marked: Vec<Range<usize>> =
         matches.iter().map(|one| places[one.words.start].start..places[one.words.end - 1].end).collect();
-    Located { start_ms: start_ms.copied().unwrap_or(0), excerpt: excerpt(&text, &places, begin, &marked) }
+    LocatedHit { start_ms: start_ms.copied().unwrap_or(0), excerpt: excerpt(&text, &places, begin, &marked) }
 }
 
 fn whole_text(passage: &Passage) -> String {

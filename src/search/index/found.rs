@@ -2,7 +2,7 @@
 
 use super::{IndexError, OpenedIndex, SearchIndex};
 use crate::domain::names::{JobId, Timestamp};
-use crate::search::excerpt::{ExcerptPart, Located, locate};
+use crate::search::excerpt::{ExcerptPart, LocatedHit, locate};
 use crate::search::passage::Passage;
 use crate::search::query::{ParsedQuery, PassageFilter};
 use crate::search::schema::{AT, JOB};
@@ -85,7 +85,7 @@ impl OpenedIndex {
         let bytes = document.get_first(self.fields.stored).and_then(|value| value.as_bytes());
         let damaged = || TantivyError::InternalError("a passage is damaged".to_owned());
         let passage = bytes.and_then(stored::decode).ok_or_else(damaged)?;
-        let Located { start_ms, excerpt } = locate(query, &passage);
+        let LocatedHit { start_ms, excerpt } = locate(query, &passage);
         let Passage { speaker, language, .. } = passage;
         Ok(PassageHit { job: JobId(job), at: Timestamp(date), start_ms, speaker, language, excerpt })
     }
