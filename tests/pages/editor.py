@@ -272,7 +272,6 @@ def outage(editor, daemon):
 def killed(editor, daemon):
     """Both the browser and the server are killed while somebody types; returns each character with its time."""
     editor.put_cursor(0, 0)
-    editor.saved()
     typed = []
     for number in range(60):
         editor.keys(f"{number:02}.")
