@@ -626,8 +626,8 @@ fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<M
 /// Removes the incomplete files of processes that were killed, from the records of the state directory. A file that
 /// cannot be removed does no harm.
 fn sweep_records(state: &Path) {
-    for records in ["history", "receipts", "accepted"] {
-        // The accepted texts lie in subfolders. Nothing lies deeper, unless a link leads to a folder of somebody else.
+    for records in ["history", "receipts", "accepted", "drafts", "search"] {
+        // Accepted texts and drafts lie in subfolders. Nothing lies deeper, unless a link leads to a folder of somebody else.
         let entries = walkdir::WalkDir::new(state.join(records)).max_depth(1).into_iter().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_dir());
         folders.for_each(|folder| drop(durable_file::sweep(folder.path())));

@@ -1,16 +1,14 @@
 //! One job: why it is where it is, its history, request, result, outputs and cost, and the recording with its words.
 
 use super::failure::PageFailure;
+use super::job_command::JobCommand;
 use super::recording::{MediaView, open_media};
-use super::shell::{Nav, Shell, page, see_other};
-use super::sign_in::parse_form;
+use super::shell::{Nav, Shell, page};
 use super::words::{hours, stage_class, stage_words, when};
 use crate::blocking::blocking;
 use crate::control::explain::next_step::NextStep;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{
-    ControlAnswer, ControlRequest, JobSelector, OutputState, RenderQuery, Shown, VerifiedJob, VerifyQuery,
-};
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest, JobSelector, Shown};
 use crate::domain::charge::{Charge, State as ChargeState};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::JobId;
@@ -26,7 +24,6 @@ use crate::web::access::Caller;
 use crate::web::api::answer::ApiProblem;
 use crate::web::server::Api;
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -94,72 +91,6 @@ struct HistoryView {
     words: String,
 }
 
-/// A command for one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum JobCommand {
-    Retry,
-    Bump,
-    Acknowledge,
-    Render,
-    Verify,
-    Cancel,
-}
-
-impl JobCommand {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Bump => "bump",
-            Self::Acknowledge => "acknowledge",
-            Self::Render => "render",
-            Self::Verify => "verify",
-            Self::Cancel => "cancel",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Retry => "Continue now",
-            Self::Bump => "Move to the front",
-            Self::Acknowledge => "Acknowledge",
-            Self::Render => "Render the outputs again",
-            Self::Verify => "Check the outputs",
-            Self::Cancel => "Cancel",
-        }
-    }
-
-    fn request(self, job: JobSelector) -> ControlRequest {
-        match self {
-            Self::Retry => ControlRequest::Retry { job, pay_again: false, fresh: false },
-            Self::Bump => ControlRequest::Bump { job },
-            Self::Acknowledge => ControlRequest::Acknowledge { job },
-            Self::Render => ControlRequest::Render(RenderQuery { job: Some(job), ..RenderQuery::default() }),
-            Self::Verify => ControlRequest::Verify(VerifyQuery { job: Some(job), ..VerifyQuery::default() }),
-            Self::Cancel => ControlRequest::Cancel { job },
-        }
-    }
-
-    /// Returns the commands that make sense for a job and that the person may give.
-    fn of(job: &Job, shell: &Shell) -> Vec<Self> {
-        let stage = &job.stage;
-        let is_written = matches!(stage, Stage::Written { .. });
-        let fits = [
-            (
-                Self::Retry,
-                shell.can_operate()
-                    && (!stage.is_end() || matches!(stage, Stage::Failed { .. } | Stage::Cancelled { .. })),
-            ),
-            (Self::Bump, shell.can_edit() && !stage.is_end()),
-            (Self::Acknowledge, shell.can_edit() && job.may_be_acknowledged() && job.acknowledged.is_none()),
-            (Self::Render, shell.can_edit() && is_written),
-            (Self::Verify, is_written),
-            (Self::Cancel, shell.can_operate() && !stage.is_end()),
-        ];
-        fits.into_iter().filter(|(_, fits)| *fits).map(|(command, _)| command).collect()
-    }
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct JobAddress {
@@ -168,7 +99,7 @@ pub(super) struct JobAddress {
     at: Option<f64>,
 }
 
-fn number(id: &str) -> Result<JobSelector, PageFailure> {
+pub(super) fn job_number(id: &str) -> Result<JobSelector, PageFailure> {
     let number = id.parse().ok().filter(|number| *number > 0);
     number.map(|number| JobSelector::Number(JobId(number))).ok_or_else(|| no_job(id))
 }
@@ -179,7 +110,7 @@ fn no_job(id: &str) -> PageFailure {
 
 /// Returns a job, if the person may see it.
 pub(super) async fn shown(api: &Api, caller: &Caller, id: &str) -> Result<Shown, PageFailure> {
-    let asked = api.ask(caller, ControlRequest::Show { job: number(id)? }).await;
+    let asked = api.ask(caller, ControlRequest::Show { job: job_number(id)? }).await;
     match asked {
         Ok(ControlAnswer::Shown(shown)) => Ok(*shown),
         Ok(_) => Err(ApiProblem::unexpected().into()),
@@ -402,54 +333,4 @@ pub(super) async fn get_result(
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"result.json\"")),
     ];
     Ok((headers, raw).into_response())
-}
-
-#[derive(Debug, Deserialize)]
-struct CommandForm {
-    command: JobCommand,
-}
-
-/// Handles `POST /jobs/{id}/command`.
-pub(super) async fn command(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Result<Response, PageFailure> {
-    let CommandForm { command } = parse_form(&body)?;
-    let words = match api.ask(&caller, command.request(number(&id)?)).await {
-        Ok(answer) => outcome(command, &answer),
-        // Who may not do it gets the page that says so; what the queue refuses is said on the page of the job.
-        Err(problem) if problem.status == StatusCode::FORBIDDEN.as_u16() => return Err(problem.into()),
-        Err(problem) => format!("Nothing was done: {}", problem.detail),
-    };
-    let note = api.notes.add(&caller.name, words);
-    Ok(see_other(&format!("../{id}?note={note}")))
-}
-
-fn outcome(command: JobCommand, answer: &ControlAnswer) -> String {
-    match answer {
-        ControlAnswer::Verified(piece) => verified(&piece.jobs),
-        ControlAnswer::Rendered(piece) if piece.jobs.is_empty() => {
-            "The outputs are as these settings make them; nothing was written.".to_owned()
-        }
-        ControlAnswer::Rendered(_) => "The outputs were rendered again.".to_owned(),
-        _ => format!("Done: {}.", command.label()),
-    }
-}
-
-/// Says what became of the outputs.
-fn verified(jobs: &[VerifiedJob]) -> String {
-    if let Some(problem) = jobs.iter().find_map(|job| job.problem.as_ref()) {
-        return format!("The outputs could not be checked: {problem}");
-    }
-    let outputs = jobs.iter().flat_map(|job| &job.outputs);
-    let others: Vec<String> = outputs
-        .filter(|output| output.state != OutputState::Unchanged)
-        .map(|output| format!("{} ({})", output.path, output.state.name()))
-        .collect();
-    match others.is_empty() {
-        true => "All outputs exist and are as they were written.".to_owned(),
-        false => format!("Not all outputs are as they were written: {}.", others.join(", ")),
-    }
 }

@@ -3,11 +3,14 @@
 
 mod assets;
 mod bulk;
+mod bulk_command;
 mod charts;
 mod edit;
 mod failure;
 mod job;
+mod job_command;
 mod jobs;
+mod jobs_address;
 mod notes;
 mod overview;
 mod plan;

@@ -2,7 +2,7 @@
 
 use super::assets::serve_asset;
 use super::failure::PageFailure;
-use super::{edit, job, jobs, overview, plan, search, sign_in, sources};
+use super::{bulk_command, edit, job, job_command, jobs, overview, plan, search, sign_in, sources};
 use crate::web::access::AccessRefusal;
 use crate::web::editor;
 use crate::web::server::Api;
@@ -17,14 +17,14 @@ pub fn router() -> Router<Arc<Api>> {
     Router::new()
         .route("/", get(overview::get_overview))
         .route("/jobs", get(jobs::get_jobs))
-        .route("/jobs/all", post(jobs::confirm).get(jobs::get_running))
-        .route("/jobs/all/run", post(jobs::run))
+        .route("/jobs/all", post(bulk_command::confirm).get(bulk_command::get_running))
+        .route("/jobs/all/run", post(bulk_command::run))
         .route("/jobs/{id}", get(job::get_job))
         .route("/jobs/{id}/edit", get(edit::get_editor))
         .route("/jobs/{id}/media", get(job::get_media))
         .route("/jobs/{id}/waveform.svg", get(job::get_waveform))
         .route("/jobs/{id}/result.json", get(job::get_result))
-        .route("/jobs/{id}/command", post(job::command))
+        .route("/jobs/{id}/command", post(job_command::command))
         .route("/search", get(search::get_search))
         .route("/plan", get(plan::get_plan).post(plan::make))
         .route("/sources", get(sources::get_sources))

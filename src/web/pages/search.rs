@@ -1,7 +1,7 @@
 //! The search in all transcripts: a form whose fields are in the address, and hits that play at their second.
 
 use super::failure::PageFailure;
-use super::jobs::encoded;
+use super::jobs_address::encoded;
 use super::shell::{Nav, Shell, page};
 use super::words::grouped;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, SearchHit, SearchPage, SearchQuery};

@@ -401,7 +401,7 @@ fn killed_at_random_everything_is_there_once() {
 fn a_start_removes_the_incomplete_records_of_killed_processes() {
     let stub = Stub::well();
     let bed = hosted(&stub.url()).bed();
-    let folders = ["history", "receipts", "accepted/0f", "in-progress", "params"];
+    let folders = ["history", "receipts", "accepted/0f", "drafts/0f", "search", "in-progress", "params"];
     for folder in folders.map(|folder| bed.path("state").join(folder)) {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(".tmpabc123"), "half").unwrap();
