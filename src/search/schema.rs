@@ -37,7 +37,7 @@ pub struct IndexFields {
     /// The pairs of short words.
     pub pairs: Field,
     pub job: Field,
-    /// Of one document for each job: what of the job the index has, as [`version_of`].
+    /// Of one document for each job: what of the job the index has, by its version.
     pub head: Field,
     pub source: Field,
     pub speaker: Field,

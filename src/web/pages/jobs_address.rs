@@ -42,7 +42,7 @@ pub struct JobsAddress {
     /// `asc` or `desc`; the newest and largest come first without it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
-    /// The last job of the page before, as [`Cursor`] writes it.
+    /// The last job of the page before, as [`written_cursor`] writes it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub after: String,
     #[serde(skip_serializing)]
