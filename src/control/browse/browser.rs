@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 /// How long the table is kept after somebody used it.
 const KEPT: Duration = Duration::from_secs(30 * 60);
@@ -34,6 +34,21 @@ pub struct Browser {
     state: Mutex<State>,
     /// Notified when the table is ready.
     ready: tokio::sync::Notify,
+    /// Held while changed rows are read and put into the table: an older row never replaces a newer one.
+    renewing: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Jobs that are being read. Those that were not put into the table count as changed again, also if their request ends
+/// before.
+struct ChangedJobs {
+    browser: Arc<Browser>,
+    ids: BTreeSet<JobId>,
+}
+
+impl Drop for ChangedJobs {
+    fn drop(&mut self) {
+        self.browser.state().changed.append(&mut self.ids);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -74,37 +89,33 @@ impl Browser {
                 () = handler.clock.sleep(PATIENCE) => {}
             }
         }
-        let changed = std::mem::take(&mut self.state().changed);
-        let mut rows = Vec::with_capacity(changed.len());
-        for id in changed {
-            rows.push((id, handler.store.job(id).await?));
+        let turn = Arc::clone(&self.renewing).lock_owned().await;
+        let changed = self.take_changed();
+        let mut rows = Vec::with_capacity(changed.ids.len());
+        for id in &changed.ids {
+            rows.push((*id, handler.store.job(*id).await?));
         }
         // All jobs are looked at: with a million of them, no thread of the runtime is held up.
-        let browser = Arc::clone(self);
-        blocking(move || browser.answer(&rows, answer)).await
+        blocking(move || {
+            let _turn = turn;
+            changed.answer(&rows, answer)
+        })
+        .await
     }
 
-    fn answer<T>(
-        &self,
-        rows: &[(JobId, Option<Job>)],
-        answer: impl FnOnce(&Columns) -> T,
-    ) -> Result<Result<T, u64>, StoreError> {
+    fn take_changed(self: &Arc<Self>) -> ChangedJobs {
+        ChangedJobs { browser: Arc::clone(self), ids: std::mem::take(&mut self.state().changed) }
+    }
+
+    /// Notes which jobs have changed. Returns whether all of them are known.
+    fn note(&self, step: Result<HistoryEntry, RecvError>, steps: &mut broadcast::Receiver<HistoryEntry>) -> bool {
+        let Ok(step) = step else { return false };
         let mut state = self.state();
-        let State { table, changed, .. } = &mut *state;
-        match table {
-            Table::Ready(columns) => {
-                rows.iter().for_each(|(id, job)| columns.put(*id, job.as_ref()));
-                Ok(Ok(answer(columns)))
-            }
-            Table::Preparing(read) => {
-                changed.extend(rows.iter().map(|(id, _)| *id));
-                Ok(Err(*read))
-            }
-            Table::None => Ok(Err(0)),
-            Table::Failed(words) => {
-                let words = std::mem::take(words);
-                *table = Table::None;
-                Err(StoreError::Unwritable(words))
+        state.changed.insert(step.job);
+        loop {
+            match steps.try_recv() {
+                Ok(step) => drop(state.changed.insert(step.job)),
+                Err(error) => return error == TryRecvError::Empty,
             }
         }
     }
@@ -125,6 +136,39 @@ impl Browser {
     fn is_unused(&self, now: Uptime) -> bool {
         self.state().used.is_none_or(|used| now.since(used) >= KEPT)
     }
+
+    /// Gives the table up: the next request has it made again.
+    fn give_up(&self, why: Table) {
+        self.state().table = why;
+        self.ready.notify_waiters();
+    }
+}
+
+impl ChangedJobs {
+    /// Puts the rows into the table, and answers from it.
+    fn answer<T>(
+        mut self,
+        rows: &[(JobId, Option<Job>)],
+        answer: impl FnOnce(&Columns) -> T,
+    ) -> Result<Result<T, u64>, StoreError> {
+        let mut state = self.browser.state();
+        match &mut state.table {
+            Table::Ready(columns) => {
+                rows.iter().for_each(|(id, job)| columns.put(*id, job.as_ref()));
+                let answered = answer(columns);
+                drop(state);
+                self.ids.clear();
+                Ok(Ok(answered))
+            }
+            Table::Preparing(read) => Ok(Err(*read)),
+            Table::None => Ok(Err(0)),
+            Table::Failed(words) => {
+                let words = std::mem::take(words);
+                state.table = Table::None;
+                Err(StoreError::Unwritable(words))
+            }
+        }
+    }
 }
 
 /// Makes the table and keeps it until nobody uses it.
@@ -134,27 +178,38 @@ async fn keep(
     clock: Arc<dyn Clock>,
     mut steps: broadcast::Receiver<HistoryEntry>,
 ) {
-    if let Err(error) = read_all(&browser, &store).await {
-        tracing::warn!(%error, "cannot read the rows of the queue for the list of jobs");
-        if let Some(browser) = browser.upgrade() {
-            browser.state().table = Table::Failed(error.to_string());
-            browser.ready.notify_waiters();
+    let mut reading = Box::pin(read_all(&browser, &store));
+    let read = loop {
+        // The history is followed meanwhile: a busy queue would leave it behind.
+        let step = tokio::select! {
+            read = &mut reading => break read,
+            step = steps.recv() => step,
+        };
+        let Some(browser) = browser.upgrade() else { return };
+        if !browser.note(step, &mut steps) {
+            return browser.give_up(Table::None);
         }
-        return;
+    };
+    if let Err(error) = read {
+        tracing::warn!(%error, "cannot read the rows of the queue for the list of jobs");
+        return browser.upgrade().map_or((), |browser| browser.give_up(Table::Failed(error.to_string())));
     }
+    let mut look = clock.sleep(LOOK);
     loop {
         let step = tokio::select! {
             step = steps.recv() => Some(step),
-            () = clock.sleep(LOOK) => None,
+            () = &mut look => None,
         };
         let Some(browser) = browser.upgrade() else { return };
-        match step {
-            Some(Ok(step)) => drop(browser.state().changed.insert(step.job)),
-            // Which jobs changed is not known: the table is made again at the next request.
-            Some(Err(RecvError::Lagged(_))) => break browser.state().table = Table::None,
-            Some(Err(RecvError::Closed)) => return,
-            None if browser.is_unused(clock.uptime()) => break browser.state().table = Table::None,
-            None => {}
+        let is_kept = match step {
+            Some(step) => browser.note(step, &mut steps),
+            None => {
+                look = clock.sleep(LOOK);
+                !browser.is_unused(clock.uptime())
+            }
+        };
+        if !is_kept {
+            return browser.give_up(Table::None);
         }
     }
 }
@@ -217,4 +272,45 @@ pub async fn activity(handler: &CommandHandler, zone: Zone) -> Result<QueueActiv
     let now = handler.clock.now();
     let found = handler.browser.with_table(handler, move |columns| figures::activity(columns, zone, now)).await?;
     Ok(found.unwrap_or_else(|read| QueueActivity { preparing: Some(read), ..QueueActivity::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_did_not_put_into_the_table_stays_changed() {
+        let browser = Arc::<Browser>::default();
+        browser.state().changed.extend([JobId(1), JobId(2)]);
+        // The request ends while rows are read.
+        drop(browser.take_changed());
+        assert_eq!(browser.state().changed.len(), 2);
+        // The table is not ready.
+        assert!(browser.take_changed().answer(&[], |_| ()).unwrap().is_err());
+        assert_eq!(browser.state().changed.len(), 2);
+        browser.state().table = Table::Ready(Box::default());
+        assert!(browser.take_changed().answer(&[], |_| ()).unwrap().is_ok());
+        assert!(browser.state().changed.is_empty());
+    }
+
+    #[test]
+    fn every_change_is_noted_or_that_some_are_not_known() {
+        let (browser, sender) = (Browser::default(), broadcast::Sender::new(4));
+        let mut steps = sender.subscribe();
+        let step = |job| HistoryEntry {
+            at: crate::domain::names::Timestamp(0),
+            job: JobId(job),
+            stage: crate::domain::stage::StageKind::Found,
+            purchase_number: 0,
+            words: None,
+            transcription: None,
+        };
+        (1..=3).for_each(|job| drop(sender.send(step(job))));
+        let first = steps.try_recv().map_err(|_| RecvError::Closed);
+        assert!(browser.note(first, &mut steps));
+        assert_eq!(browser.state().changed.len(), 3);
+        assert!(!browser.note(Err(RecvError::Lagged(9)), &mut steps));
+        (1..=9).for_each(|job| drop(sender.send(step(job))));
+        assert!(!browser.note(Ok(step(4)), &mut steps), "it fell behind meanwhile");
+    }
 }
