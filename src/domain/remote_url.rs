@@ -162,6 +162,20 @@ pub fn percent_decode(bytes: &[u8]) -> Vec<u8> {
     decoded
 }
 
+/// Encodes bytes for an address: letters, digits, `-`, `.`, `_`, `~` (RFC 3986, "Unreserved Characters") and those of
+/// `kept` stay.
+pub fn percent_encode(bytes: &[u8], kept: &[u8]) -> String {
+    let mut encoded = String::with_capacity(bytes.len());
+    for byte in bytes {
+        let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+        match is_unreserved || kept.contains(byte) {
+            true => encoded.push(char::from(*byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use super::lines::clock;
 use super::table_rows::rounded;
 use super::{Finished, notes};
 use crate::captions::markup::{escape_markup, is_right_to_left};
+use crate::domain::remote_url::percent_encode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -98,21 +99,9 @@ fn player(result: &Finished, title: &str) -> String {
     )
 }
 
-/// Encodes a relative path: letters, digits, `-`, `.`, `_`, `~` and `/` stay (RFC 3986, "Unreserved Characters"). A colon
-/// does not, so that no name is taken for a scheme.
+/// Encodes a relative path. A colon does not stay, so that no name is taken for a scheme.
 fn percent_encoded(path: &[u8]) -> String {
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(char::from(*byte));
-            }
-            byte => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
-    encoded
+    percent_encode(path, b"/")
 }
 
 fn add_section(body: &mut String, section: &SpeakerSection) {

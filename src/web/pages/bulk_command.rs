@@ -130,7 +130,7 @@ pub(super) async fn confirm(
     let query = BrowseQuery { limit: 5, after: None, ..address.query(&api)? };
     let found = browse(&api, &caller, query).await?;
     if found.preparing.is_some() {
-        return Err(PageFailure::new(StatusCode::CONFLICT, "scribed still reads the jobs; go back and try again"));
+        return Err(still_preparing());
     }
     let shown = grouped(found.matching);
     page(&BulkPage {
@@ -143,6 +143,11 @@ pub(super) async fn confirm(
         back: address.with(|_| {}),
         address,
     })
+}
+
+/// The table of jobs is not ready.
+fn still_preparing() -> PageFailure {
+    PageFailure::new(StatusCode::CONFLICT, "scribed still reads the jobs; go back and try again")
 }
 
 fn permitted(form: &BulkForm, caller: &Caller) -> Result<BulkCommand, PageFailure> {
@@ -165,7 +170,7 @@ pub(super) async fn run(
     let command = permitted(&form, &caller)?;
     let filter = address.filter(&api)?;
     let ControlAnswer::Matching(Some(jobs)) = api.ask(&caller, ControlRequest::Matching(filter)).await? else {
-        return Err(PageFailure::new(StatusCode::CONFLICT, "scribed still reads the jobs; go back and try again"));
+        return Err(still_preparing());
     };
     // More than the person saw is not touched: what came since was not meant.
     let most = usize::try_from(form.seen).unwrap_or(usize::MAX);

@@ -3,6 +3,7 @@
 use super::failure::PageFailure;
 use crate::control::transport::protocol::{BrowseCursor, BrowseFilter, BrowseQuery, BrowseSort};
 use crate::domain::names::{JobId, SourceName};
+use crate::domain::remote_url::percent_encode;
 use crate::domain::stage::StageKind;
 use crate::web::server::Api;
 use axum::http::StatusCode;
@@ -141,16 +142,9 @@ fn cursor(text: &str) -> Option<BrowseCursor> {
     Some(BrowseCursor { job: JobId(job.parse().ok()?), number: number.parse().ok()?, name: name.to_owned() })
 }
 
-/// Encodes a value of an address (RFC 3986).
+/// Encodes a value of an address.
 pub fn encoded(text: &str) -> String {
-    let mut url = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b',' | b':' => url.push(char::from(byte)),
-            byte => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    url
+    percent_encode(text.as_bytes(), b",:")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::failure::PageFailure;
 use super::shell::{Nav, Shell, page, page_with, see_other};
+use crate::domain::remote_url::percent_encode;
 use crate::web::access::AccessRefusal;
 use crate::web::api::answer::ApiProblem;
 use crate::web::server::{Api, Peer};
@@ -99,16 +100,9 @@ pub fn ask(path: &str, query: Option<&str>) -> Response {
     url.push_str("sign-in");
     if !to.is_empty() {
         url.push_str("?to=");
-        url.extend(percent_encoded(&to));
+        url.push_str(&percent_encode(to.as_bytes(), b"/"));
     }
     see_other(&url)
-}
-
-fn percent_encoded(text: &str) -> impl Iterator<Item = String> {
-    text.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    })
 }
 
 /// Returns a path relative to the first page; empty for anything that would lead to another site.
