@@ -168,6 +168,7 @@ fn measure(index: &SearchIndex, vocabulary: &Vocabulary) -> anyhow::Result<()> {
     };
     let (from, to) = (1_500_000_000_000 + 1_000 * DAY, 1_500_000_000_000 + 1_100 * DAY);
     let dated = PassageFilter { since: Some(Timestamp(from)), before: Some(Timestamp(to)), ..all.clone() };
+    let years = PassageFilter { since: Some(Timestamp(1_500_000_000_000 + 1_825 * DAY)), ..all.clone() };
     println!(
         "limit: {LIMIT:?}; the last two columns are processor time, which other work on the machine does not lengthen"
     );
@@ -183,7 +184,10 @@ fn measure(index: &SearchIndex, vocabulary: &Vocabulary) -> anyhow::Result<()> {
         ("one of the most frequent words", &common, &all, false),
         ("one of them, newest first", &common, &all, true),
         ("one of them, of 100 days", &common, &dated, false),
+        ("one of them, of five of ten years", &common, &years, false),
+        ("one of them, by source, speaker and language", &common, &filtered, false),
         ("two of them", &two_common, &all, false),
+        ("two of them, newest first", &two_common, &all, true),
         ("a phrase of two frequent short words", &phrases, &all, false),
         ("a phrase of three and more", &longer, &all, false),
         ("a phrase of two frequent longer words", &some, &all, false),

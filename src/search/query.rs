@@ -2,15 +2,14 @@
 //! `beginnings*`. Pure but for the terms of the index.
 
 use super::passage::LONGEST_PHRASE;
-use super::schema::{AT, IndexFields, is_pair, term_text};
+use super::schema::{IndexFields, is_pair, term_text};
 use super::words::{folded_text, words};
 use crate::captions::breaks_anywhere;
 use crate::domain::language_codes::short_code;
 use crate::domain::names::{SourceName, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::ops::Bound;
 use tantivy::Term;
-use tantivy::query::{BooleanQuery, ConstScoreQuery, FuzzyTermQuery, Occur, PhraseQuery, Query, RangeQuery, TermQuery};
+use tantivy::query::{BooleanQuery, ConstScoreQuery, FuzzyTermQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 
 /// The longest query, in characters.
@@ -99,11 +98,11 @@ impl ParsedQuery {
         }
     }
 
-    /// Returns the query as the index takes it.
-    pub fn build(&self, filter: &PassageFilter, fields: &IndexFields) -> Box<dyn Query> {
+    /// Returns the query as the index takes it. `times` finds the passages of the filter's time.
+    pub fn build(&self, filter: &PassageFilter, times: Option<Box<dyn Query>>, fields: &IndexFields) -> Box<dyn Query> {
         let wanted = self.wanted.iter().map(|clause| (Occur::Must, clause.build(fields)));
         let excluded = self.excluded.iter().map(|clause| (Occur::MustNot, clause.build(fields)));
-        let filters = filter.build(fields).into_iter().map(|filter| (Occur::Must, filter));
+        let filters = filter.build(fields).into_iter().chain(times.map(unscored)).map(|filter| (Occur::Must, filter));
         let mut clauses: Vec<_> = wanted.chain(filters).chain(excluded).collect();
         match clauses.len() {
             1 => clauses.remove(0).1,
@@ -190,14 +189,14 @@ fn phrase(fields: &IndexFields, words: &[String]) -> Box<dyn Query> {
     Box::new(BooleanQuery::new(variants))
 }
 
-/// Returns a phrase of which the first `own` words are in the passage, and the others follow. Its pairs of short words
+/// Returns a phrase of which the first `own` words are in the passage, and the others follow. Its pairs that are terms
 /// have to be there as well, which is quicker to find out.
 fn phrase_leaving(fields: &IndexFields, words: &[String], own: usize) -> Box<dyn Query> {
     let terms = words.iter().enumerate();
     let terms = terms.map(|(at, word)| Term::from_field_text(fields.words, &term_text(word, at >= own))).collect();
     let pairs = words.windows(2).enumerate().filter(|(_, pair)| is_pair(&pair[0], &pair[1]));
     let pairs = pairs.map(|(at, words)| pair(fields, &words[0], &words[1], at >= own));
-    let pairs = pairs.map(|pair| (Occur::Must, Box::new(ConstScoreQuery::new(pair, 0.0)) as Box<dyn Query>));
+    let pairs = pairs.map(|pair| (Occur::Must, unscored(pair)));
     let whole: Box<dyn Query> = Box::new(PhraseQuery::new(terms));
     let mut clauses: Vec<_> = pairs.chain([(Occur::Must, whole)]).collect();
     match clauses.len() {
@@ -214,20 +213,12 @@ impl PassageFilter {
         let source = self.source.as_ref().map(|source| text(fields.source, source.as_str()));
         let speaker = self.speaker.as_ref().map(|speaker| text(fields.speaker, &folded_text(speaker)));
         let language = self.language.as_ref().map(|language| text(fields.language, &short_code(language)));
-        let unscored = |query| Box::new(ConstScoreQuery::new(query, 0.0)) as Box<dyn Query>;
-        [source, speaker, language, self.times(fields)].into_iter().flatten().map(unscored).collect()
+        [source, speaker, language].into_iter().flatten().map(unscored).collect()
     }
+}
 
-    fn times(&self, fields: &IndexFields) -> Option<Box<dyn Query>> {
-        debug_assert_eq!(fields.schema.get_field_name(fields.at), AT);
-        if self.since.is_none() && self.before.is_none() {
-            return None;
-        }
-        let term = |at: Timestamp| Term::from_field_i64(fields.at, at.0);
-        let from = self.since.map_or(Bound::Unbounded, |since| Bound::Included(term(since)));
-        let to = self.before.map_or(Bound::Unbounded, |before| Bound::Excluded(term(before)));
-        Some(Box::new(RangeQuery::new(from, to)))
-    }
+fn unscored(query: Box<dyn Query>) -> Box<dyn Query> {
+    Box::new(ConstScoreQuery::new(query, 0.0))
 }
 
 #[cfg(test)]
@@ -282,7 +273,7 @@ mod tests {
         #[test]
         fn any_text_is_a_query_or_an_error(text in "\\PC{0,60}|[a\"“«* '今-]{0,40}") {
             if let Ok(query) = ParsedQuery::parse(&text) {
-                query.build(&PassageFilter::default(), &IndexFields::new());
+                query.build(&PassageFilter::default(), None, &IndexFields::new());
             }
         }
     }

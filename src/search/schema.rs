@@ -12,7 +12,7 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
 use tantivy::{IndexSettings, TantivyDocument, Term};
 
 /// The version of the index. It is in the name of a field, so that an index of another version has another schema.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Stands between the text of a passage and what follows, and begins the terms of what follows: a word of it is found in
 /// its own passage only, and a phrase in the passage in which it begins.
@@ -21,6 +21,9 @@ pub const FOLLOWING: char = '\u{1}';
 /// The most letters of a short word. Pairs of short words are terms, too: phrases of the most frequent words would
 /// otherwise be looked for in most passages.
 const SHORT: usize = 5;
+
+/// The most letters of a word whose pairs with every other word are terms: articles and prepositions are in most passages.
+const VERY_SHORT: usize = 3;
 
 pub const AT: &str = "at";
 pub const JOB: &str = "job";
@@ -34,7 +37,7 @@ pub struct IndexFields {
     pub schema: Schema,
     /// The words of a passage and of what follows, with their positions.
     pub words: Field,
-    /// The pairs of short words.
+    /// The pairs of words of [`is_pair`].
     pub pairs: Field,
     pub job: Field,
     /// Of one document for each job: what of the job the index has, by its version.
@@ -42,8 +45,10 @@ pub struct IndexFields {
     pub source: Field,
     pub speaker: Field,
     pub language: Field,
-    /// The date of the recording.
+    /// The date of the recording, as a column.
     pub at: Field,
+    /// The date of the recording, as a term: which recordings are the newest ones is known without the column.
+    pub date: Field,
     /// What is kept of the passage.
     pub stored: Field,
 }
@@ -63,8 +68,9 @@ impl IndexFields {
         let speaker = builder.add_text_field("speaker", STRING);
         let language = builder.add_text_field("language", STRING);
         let at = builder.add_i64_field(AT, FAST);
+        let date = builder.add_i64_field("date", INDEXED);
         let stored = builder.add_bytes_field("stored", STORED);
-        Self { schema: builder.build(), words, pairs, job, head, source, speaker, language, at, stored }
+        Self { schema: builder.build(), words, pairs, job, head, source, speaker, language, at, date, stored }
     }
 
     /// Returns the documents of a job.
@@ -83,6 +89,7 @@ impl IndexFields {
         document.add_u64(self.job, job.job.0);
         document.add_text(self.source, job.source.as_str());
         document.add_i64(self.at, job.at.0);
+        document.add_i64(self.date, job.at.0);
         if let Some(speaker) = &passage.speaker {
             document.add_text(self.speaker, folded_text(speaker));
         }
@@ -121,8 +128,8 @@ pub struct JobText {
 
 /// Whether two words that follow each other are a term.
 pub fn is_pair(left: &str, right: &str) -> bool {
-    let is_short = |word: &str| word.chars().nth(SHORT).is_none();
-    is_short(left) && is_short(right)
+    let is_at_most = |word: &str, letters| word.chars().nth(letters).is_none();
+    is_at_most(left, SHORT) && is_at_most(right, SHORT) || [left, right].iter().any(|word| is_at_most(word, VERY_SHORT))
 }
 
 /// Returns the term of a word in `words`, or of a pair in `pairs`.
@@ -225,6 +232,6 @@ mod tests {
         assert_eq!(terms(false), expected.map(str::to_owned).into_iter().enumerate().collect::<Vec<_>>());
         let pairs: Vec<String> = terms(true).into_iter().map(|(_, text)| text).collect();
         assert_eq!(pairs, ["it is", "is the", "the end", "end of", "\u{1}of 今", "\u{1}今 天"]);
-        assert!(is_pair("there", "is") && !is_pair("nobody", "is"));
+        assert!(is_pair("there", "would") && is_pair("nobody", "is") && !is_pair("nobody", "would"));
     }
 }

@@ -1,14 +1,15 @@
 //! Finds passages.
 
+use super::times;
 use super::{IndexError, OpenedIndex, SearchIndex};
 use crate::domain::names::{JobId, Timestamp};
 use crate::search::excerpt::{ExcerptPart, LocatedHit, locate};
 use crate::search::passage::Passage;
 use crate::search::query::{ParsedQuery, PassageFilter};
-use crate::search::schema::{AT, JOB};
+use crate::search::schema::{AT, IndexFields, JOB};
 use crate::search::stored;
 use tantivy::collector::TopDocs;
-use tantivy::query::{EnableScoring, Query};
+use tantivy::query::{BooleanQuery, EnableScoring, Occur, Query};
 use tantivy::schema::document::Value as _;
 use tantivy::{DocAddress, DocSet, Order, Searcher, TERMINATED, TantivyDocument, TantivyError};
 
@@ -17,6 +18,9 @@ pub const MOST_COUNTED: u64 = 10_000;
 
 /// The last hit that a page may have: a person looks at no more, and each page is found from the beginning.
 pub const LAST_HIT: usize = 10_000;
+
+/// In how many recordings of a segment passages are looked for by date, before they are looked for in all.
+const NEWEST_RECORDINGS: [usize; 2] = [32, 1_024];
 
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +65,13 @@ impl SearchIndex {
     ) -> Result<FoundPassages, IndexError> {
         let opened = self.open()?;
         self.guarded(|| {
-            let (searcher, built) = (opened.reader.searcher(), query.build(filter, &opened.fields));
-            let mut found = best(&searcher, &*built, order)?;
+            let searcher = opened.reader.searcher();
+            let times = times::range(&searcher, &opened.fields, filter.since, filter.before)?;
+            let built = query.build(filter, times, &opened.fields);
+            let mut found = match order.newest {
+                true => newest(&searcher, &opened.fields, &*built, order)?,
+                false => most_relevant(&searcher, &*built, order)?,
+            };
             let has_more = found.len() > order.limit;
             found.truncate(order.limit);
             let hits = found.into_iter().map(|at| opened.hit(&searcher, query, at));
@@ -91,18 +100,39 @@ impl OpenedIndex {
     }
 }
 
-/// Returns the passages of a page, and one more if there is one.
-fn best(searcher: &Searcher, query: &dyn Query, order: PageOrder) -> tantivy::Result<Vec<DocAddress>> {
-    let top = TopDocs::with_limit(order.limit + 1).and_offset(order.offset);
-    match order.newest {
-        true => {
-            let found = searcher.search(query, &top.order_by_fast_field::<i64>(AT, Order::Desc))?;
-            Ok(found.into_iter().map(|(_, at)| at).collect())
+/// Returns the passages of a page by relevance, and one more if there is one.
+fn most_relevant(searcher: &Searcher, query: &dyn Query, order: PageOrder) -> tantivy::Result<Vec<DocAddress>> {
+    let found = searcher.search(query, &order.top().order_by_score())?;
+    Ok(found.into_iter().map(|(_, at)| at).collect())
+}
+
+/// Returns the passages of a page by date, and one more if there is one. Words that are in most passages are found often
+/// enough in the newest recordings; the date of each passage need not be read then.
+fn newest(
+    searcher: &Searcher,
+    fields: &IndexFields,
+    query: &dyn Query,
+    order: PageOrder,
+) -> tantivy::Result<Vec<DocAddress>> {
+    for recordings in NEWEST_RECORDINGS {
+        let Some(newest) = times::newest(searcher, fields, recordings)? else { break };
+        let query = BooleanQuery::new(vec![(Occur::Must, query.box_clone()), (Occur::Must, newest)]);
+        let found = by_date(searcher, &query, order)?;
+        if found.len() > order.limit {
+            return Ok(found);
         }
-        false => {
-            let found = searcher.search(query, &top.order_by_score())?;
-            Ok(found.into_iter().map(|(_, at)| at).collect())
-        }
+    }
+    by_date(searcher, query, order)
+}
+
+fn by_date(searcher: &Searcher, query: &dyn Query, order: PageOrder) -> tantivy::Result<Vec<DocAddress>> {
+    let found = searcher.search(query, &order.top().order_by_fast_field::<i64>(AT, Order::Desc))?;
+    Ok(found.into_iter().map(|(_, at)| at).collect())
+}
+
+impl PageOrder {
+    fn top(self) -> TopDocs {
+        TopDocs::with_limit(self.limit + 1).and_offset(self.offset)
     }
 }
 

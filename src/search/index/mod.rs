@@ -1,5 +1,6 @@
 //! The index on the disk. It may be missing, of another version or damaged at any time; it is then made again from the
-//! kept results. `found` searches it, `changes` writes it, `mark` says up to where it has the queue. Start reading at
+//! kept results. `found` searches it, `times` finds
+//! recordings by their date, `changes` writes it, `mark` says up to where it has the queue. Start reading at
 //! `found.rs`.
 
 mod changes;
@@ -9,6 +10,7 @@ mod rebuild;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod times;
 
 pub use found::{FoundPassages, LAST_HIT, MOST_COUNTED, PageOrder, PassageHit};
 pub use mark::{IndexMark, QueueComparison};

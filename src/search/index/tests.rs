@@ -159,3 +159,41 @@ fn pages_and_the_newest_first() {
     let some = PassageFilter { since: Some(Timestamp(2_000)), before: Some(Timestamp(4_000)), ..all };
     assert_eq!(page(0, &some), (vec![3, 2], 2, false));
 }
+
+/// More recordings than are looked at first, and more dates than are read as terms; in several segments.
+#[test]
+fn by_date_many_recordings_are_found_as_few_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = opened(&folder);
+    index.reset().unwrap();
+    let passages = |text: &str| spoken(&[text.split(' ').map(str::to_owned).collect()]);
+    let (both, old) = (passages("budget"), passages("budget charter"));
+    // The dates of the jobs are in no order, half of them before 1970; the word `charter` is in the oldest ones only.
+    let mut dates: Vec<(i64, u64)> =
+        (0..9_000).map(|number| ((number * 4_999 % 9_000) as i64 - 4_500, number + 1)).collect();
+    for (at, number) in &dates {
+        let text = JobText { at: Timestamp(*at), ..job(*number) };
+        let said = if *at < -4_450 { &old } else { &both };
+        index.replace(JobId(*number), || Some((text, said.clone()))).unwrap();
+        if number % 3_000 == 0 {
+            index.commit(&IndexMark::default()).unwrap();
+        }
+    }
+    dates.sort_unstable_by_key(|(at, _)| -at);
+    let found = |words: &str, offset, since: Option<i64>, before: Option<i64>| {
+        let filter = PassageFilter { since: since.map(Timestamp), before: before.map(Timestamp), ..Default::default() };
+        let order = PageOrder { offset, limit: 20, newest: true };
+        let found = index.search(&ParsedQuery::parse(words).unwrap(), &filter, order).unwrap();
+        found.hits.into_iter().map(|hit| (hit.at.0, hit.job.0)).collect::<Vec<_>>()
+    };
+    for (words, last) in [("budget", i64::MAX), ("charter", -4_450)] {
+        for (since, before) in [(None, None), (Some(-4_460), None), (None, Some(9)), (Some(-7), Some(8))] {
+            let is_in = |at: i64| at < last && since.is_none_or(|since| at >= since) && before.is_none_or(|to| at < to);
+            for offset in [0, 30, 1_500, 8_990] {
+                let expected =
+                    dates.iter().filter(|(at, _)| is_in(*at)).skip(offset).take(20).copied().collect::<Vec<_>>();
+                assert_eq!(found(words, offset, since, before), expected, "{words} {since:?} {before:?} {offset}");
+            }
+        }
+    }
+}
