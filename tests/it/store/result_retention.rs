@@ -86,6 +86,9 @@ fn an_old_result_that_no_job_needs_is_removed_and_everything_says_so() {
     assert_eq!(shown["stage"], "written");
     let said = bed.run(["show", "inbox/old.wav"]).stdout;
     assert!(said.contains("result   removed on 20") && said.contains("`keep_results`"), "{said}");
+    assert_eq!(bed.run(["search", "old.wav"]).code, 0, "the index has the text until it is built again");
+    assert_eq!(bed.run(["search", "--rebuild"]).code, 0);
+    assert_eq!(["old.wav", "young.wav"].map(|word| bed.run(["search", word]).code), [1, 0]);
 
     // With another format each job has to be rendered again.
     let formats = config.to_string().replace("[\"txt\"]", "[\"txt\", \"srt\"]");
