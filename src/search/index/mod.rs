@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tantivy::collector::Count;
 use tantivy::query::TermQuery;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError};
+use tantivy::{Executor, Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 
 /// The file by which there is an index.
 const META: &str = "meta.json";
@@ -66,6 +66,13 @@ pub struct SearchIndex {
     expunge: AtomicBool,
     /// Of whoever updates the index.
     pub rebuild: RebuildState,
+}
+
+/// The most threads of a search, which divide the segments between them.
+const MOST_THREADS: usize = 4;
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS))
 }
 
 struct OpenedIndex {
@@ -185,6 +192,7 @@ impl SearchIndex {
                 return Err(TantivyError::SchemaError("it is of another version of scribed".to_owned()));
             }
             index.set_tokenizers(tokenizers());
+            index.set_executor(Executor::multi_thread(threads(), "search-")?);
             let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
             Ok(OpenedIndex { index, reader, fields })
         })?;
