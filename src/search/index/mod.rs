@@ -192,7 +192,10 @@ impl SearchIndex {
                 return Err(TantivyError::SchemaError("it is of another version of scribed".to_owned()));
             }
             index.set_tokenizers(tokenizers());
-            index.set_executor(Executor::multi_thread(threads(), "search-")?);
+            // Without threads, as where the system allows no more, a search takes longer.
+            index.set_executor(
+                Executor::multi_thread(threads(), "search-").unwrap_or_else(|_| Executor::single_thread()),
+            );
             let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
             Ok(OpenedIndex { index, reader, fields })
         })?;
