@@ -1,5 +1,7 @@
 //! Which bytes of a recording a request asks for (RFC 9110, section 14). Pure.
 
+use std::ops::Range;
+
 /// The bytes to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
@@ -29,6 +31,15 @@ impl ByteRange {
                 count => Self::Part { first: size - count, last: size - 1 },
             },
             _ => Self::Whole,
+        }
+    }
+
+    /// Returns the bytes of a file of `size` bytes that are sent.
+    pub fn bytes(self, size: u64) -> Range<u64> {
+        match self {
+            Self::Whole => 0..size,
+            Self::Part { first, last } => first..last + 1,
+            Self::Unsatisfiable => 0..0,
         }
     }
 }

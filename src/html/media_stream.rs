@@ -26,30 +26,35 @@ pub fn requested_range(method: &Method, headers: &HeaderMap, tag: &str, size: u6
 /// Errors of the file system.
 pub async fn respond(
     mut file: tokio::fs::File,
-    (kind, tag): (&'static str, &str),
+    kind_and_tag: (&'static str, &str),
     range: ByteRange,
     size: u64,
 ) -> io::Result<Response> {
-    let (status, first, count, content_range) = match range {
-        ByteRange::Whole => (StatusCode::OK, 0, size, None),
-        ByteRange::Part { first, last } => {
-            (StatusCode::PARTIAL_CONTENT, first, last - first + 1, Some(format!("bytes {first}-{last}/{size}")))
-        }
-        ByteRange::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, 0, 0, Some(format!("bytes */{size}"))),
+    let bytes = range.bytes(size);
+    file.seek(io::SeekFrom::Start(bytes.start)).await?;
+    let body = Body::from_stream(ReaderStream::with_capacity(file.take(bytes.end - bytes.start), PIECE));
+    Ok(respond_with(body, kind_and_tag, range, size))
+}
+
+/// Answers as [`respond`] does, with a body that has the bytes of the range.
+pub fn respond_with(body: Body, (kind, tag): (&'static str, &str), range: ByteRange, size: u64) -> Response {
+    let (status, content_range) = match range {
+        ByteRange::Whole => (StatusCode::OK, None),
+        ByteRange::Part { first, last } => (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {first}-{last}/{size}"))),
+        ByteRange::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, Some(format!("bytes */{size}"))),
     };
-    file.seek(io::SeekFrom::Start(first)).await?;
-    let body = Body::from_stream(ReaderStream::with_capacity(file.take(count), PIECE));
+    let bytes = range.bytes(size);
     let mut response = (status, security_headers(), body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(count));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.end - bytes.start));
     let others = [(header::ETAG, Some(tag.to_owned())), (header::CONTENT_RANGE, content_range)];
     for (name, value) in others {
         let value = value.and_then(|value| HeaderValue::try_from(value).ok());
         value.and_then(|value| headers.insert(name, value));
     }
-    Ok(response)
+    response
 }
 
 /// Returns headers so that a browser takes the recording for nothing else, and gives it to no page of others.

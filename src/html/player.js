@@ -178,10 +178,16 @@
   }
 
   // A link to a moment: what is said there is marked and in view, and plays where the browser allows it.
-  if (media.src.includes("#t=")) {
+  const showMoment = () => {
+    seek(Number(media.src.split("#t=")[1]));
+    if (line) scrollToLine();
+  };
+  if (media.src.includes("#t=") && media.preload === "none") {
+    // Nothing is read before somebody plays it.
+    showMoment();
+  } else if (media.src.includes("#t=")) {
     media.addEventListener("loadedmetadata", () => {
-      seek(Number(media.src.split("#t=")[1]));
-      if (line) scrollToLine();
+      showMoment();
       play();
     }, { once: true });
   }

@@ -118,7 +118,12 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let service = Some(handler.routing.service_of(&job.route_key()).clone());
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
-    let changed = changed_outputs(handler, std::slice::from_ref(&job)).await.remove(&job.id).unwrap_or_default();
+    let changed = tokio::select! {
+        biased;
+        changed = changed_of(handler, &job) => changed.map(|(_, changed)| changed).unwrap_or_default(),
+        // Without them the rest is shown at once.
+        () = handler.clock.sleep(TIME_OUT) => Vec::new(),
+    };
     let result_removed = result_removed(handler, &job).await;
     Ok(Shown { changed, paused, job, history, is_gone, origin, moved_to, facts, service, result_removed })
 }

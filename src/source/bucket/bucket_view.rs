@@ -24,6 +24,7 @@ use object_store::{
 use reqwest::Method;
 use std::ffi::OsStr;
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -179,6 +180,44 @@ impl Bucket {
         Ok(read.await.map_err(|error| s3::io_error(&error))?.into())
     }
 
+    /// Returns an object with its first `bytes` bytes, by one request. Returns `None` if there is none with this path.
+    /// Retries little: somebody waits.
+    pub async fn begin(&self, path: &RelPath, bytes: u64) -> io::Result<Option<(Object, Bytes)>> {
+        let Ok(key) = self.key(path) else { return Ok(None) };
+        let options = GetOptions { range: Some(GetRange::Bounded(0..bytes)), ..GetOptions::default() };
+        let got = match self.quick()?.get_opts(&key, options).await {
+            Ok(got) => got,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            // An empty object has no range.
+            Err(error) if s3::status(&error) == Some(416) => {
+                return Ok(self.head(path).await?.map(|object| (object, Bytes::new())));
+            }
+            Err(error) => return Err(s3::io_error(&error)),
+        };
+        let object = self.object(&got.meta);
+        let first = got.bytes().await.map_err(|error| s3::io_error(&error))?;
+        Ok(object.map(|object| (object, first)))
+    }
+
+    /// Streams these bytes of an object, which are at least one; nothing else of it is requested. Retries little: somebody
+    /// waits.
+    ///
+    /// # Errors
+    /// The error of the server, or that the object is not in the state `expected`.
+    pub async fn read_part(
+        &self,
+        path: &RelPath,
+        bytes: Range<u64>,
+        expected: Stamp,
+    ) -> io::Result<BoxStream<'static, io::Result<Bytes>>> {
+        let options = GetOptions { range: Some(GetRange::Bounded(bytes)), ..GetOptions::default() };
+        let got = self.quick()?.get_opts(&self.key(path)?, options).await.map_err(|error| s3::io_error(&error))?;
+        if stamp(&got.meta) != expected {
+            return Err(io::Error::other("the object changed meanwhile"));
+        }
+        Ok(got.into_stream().map_err(|error| s3::io_error(&error)).boxed())
+    }
+
     /// Computes the hash of the whole object, reading it in chunks.
     ///
     /// # Errors
@@ -269,7 +308,15 @@ impl Bucket {
     }
 
     fn steady(&self) -> io::Result<&AmazonS3> {
-        self.clients.as_ref().map(|clients| &*clients.steady).map_err(|why| io::Error::other(why.clone()))
+        Ok(&self.clients()?.steady)
+    }
+
+    fn quick(&self) -> io::Result<&AmazonS3> {
+        Ok(&self.clients()?.quick)
+    }
+
+    fn clients(&self) -> io::Result<&Clients> {
+        self.clients.as_ref().map_err(|why| io::Error::other(why.clone()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page of the editor: the captions of a job beside its recording. What its script asks is in `web/editor`.
 
 use super::failure::PageFailure;
-use super::job::shown;
+use super::job::queued;
 use super::recording::MediaView;
 use super::shell::{Nav, Shell, page};
 use crate::domain::stage::Stage;
@@ -28,12 +28,13 @@ pub(super) async fn get_editor(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, PageFailure> {
-    let job = shown(&api, &caller, &id).await?.job;
+    let handler = api.latest.get();
+    let job = queued(&handler, &id).await?;
     if !matches!(job.stage, Stage::Written { .. }) {
         let words = format!("job {} is {}: it has no outputs to edit yet", job.id, job.stage.kind().name());
         return Err(PageFailure::new(StatusCode::CONFLICT, words));
     }
-    let media = MediaView::of(&api.latest.get(), &job).await;
+    let media = MediaView::of(&handler, &job).await;
     let name = job.key.to_string();
     let shell = Shell::new(format!("Edit {name}"), Nav::Jobs, 2).of(&caller);
     page(&EditPage { shell, id: job.id.0, name, media })

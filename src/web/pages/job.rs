@@ -2,13 +2,13 @@
 
 use super::failure::PageFailure;
 use super::job_command::JobCommand;
-use super::recording::{MediaView, open_media};
+use super::recording::{MediaView, NoMedia, open_media};
 use super::shell::{Nav, Shell, page};
 use super::words::{hours, stage_class, stage_words, when};
 use crate::blocking::blocking;
 use crate::control::explain::next_step::NextStep;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{ControlAnswer, ControlRequest, JobSelector, Shown};
+use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Shown};
 use crate::domain::charge::{Charge, State as ChargeState};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::JobId;
@@ -16,7 +16,7 @@ use crate::domain::reason::reason;
 use crate::domain::review::{ReviewWarning, clock_time};
 use crate::domain::stage::Stage;
 use crate::html::figures::length;
-use crate::html::media_stream::{requested_range, respond};
+use crate::html::media_stream::requested_range;
 use crate::html::speech_lines::{Block, DoubtfulPassage, blocks, speaker_labels};
 use crate::output::results::{RESULT_LIMIT, describe_removal};
 use crate::pipeline::stages::write::read_speech;
@@ -117,6 +117,14 @@ pub(super) async fn shown(api: &Api, caller: &Caller, id: &str) -> Result<Shown,
         Err(problem) if problem.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16() => Err(no_job(id)),
         Err(problem) => Err(problem.into()),
     }
+}
+
+/// Returns a job as the queue has it. It is not looked at, nor are its outputs: a player asks often, and a bucket charges.
+pub(super) async fn queued(handler: &CommandHandler, id: &str) -> Result<Job, PageFailure> {
+    handler.job(&job_number(id)?).await.map_err(|refusal| match refusal {
+        CommandRefusal::Usage(_) => no_job(id),
+        other => ApiProblem::of_refusal(other, StatusCode::NOT_FOUND).into(),
+    })
 }
 
 pub(super) async fn get_job(
@@ -281,38 +289,37 @@ fn doubtful(warning: &ReviewWarning) -> DoubtfulPassage {
 /// Handles `GET /jobs/{id}/media`: the recording, whole or a part of it.
 pub(super) async fn get_media(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
-    let shown = shown(&api, &caller, &id).await?;
     let handler = api.latest.get();
-    let media = open_media(&handler, &shown.job).await.map_err(PageFailure::not_found)?;
+    let job = queued(&handler, &id).await?;
+    let media = open_media(&handler, &job).await?;
     let range = requested_range(&method, &headers, &media.tag, media.size);
-    let file = tokio::fs::File::from_std(media.file);
-    let failed = |error: std::io::Error| {
-        tracing::warn!(job = %shown.job.id, %error, "cannot read a recording for the page");
-        PageFailure::not_found(format!("the recording cannot be read: {error}"))
+    let logged = |no_media: NoMedia| {
+        tracing::warn!(job = %job.id, error = %no_media.words, "cannot read a recording for the page");
+        no_media.into()
     };
-    respond(file, (media.media_type, &media.tag), range, media.size).await.map_err(failed)
+    media.respond(&method, range).await.map_err(logged)
 }
 
 /// Handles `GET /jobs/{id}/waveform.svg`: how loud the recording is.
-pub(super) async fn get_waveform(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Result<Response, PageFailure> {
-    let shown = shown(&api, &caller, &id).await?;
+pub(super) async fn get_waveform(State(api): State<Arc<Api>>, Path(id): Path<String>) -> Result<Response, PageFailure> {
     let handler = api.latest.get();
-    let media = open_media(&handler, &shown.job).await.map_err(PageFailure::not_found)?;
-    let picture = api.waveforms.of(media).await.map_err(PageFailure::not_found)?;
+    let job = queued(&handler, &id).await?;
+    // Of an object there is no picture: all of it would have to be read from the bucket.
+    let (file, tag) = open_media(&handler, &job).await?.into_file().ok_or_else(no_waveform)?;
+    let picture = api.waveforms.of(file, tag).await.map_err(PageFailure::not_found)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml")),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
     ];
     Ok((headers, picture.to_string()).into_response())
+}
+
+fn no_waveform() -> PageFailure {
+    PageFailure::not_found("there is no waveform of a recording in a bucket")
 }
 
 /// Handles `GET /jobs/{id}/result.json`: the kept result, as the service gave it.

@@ -15,6 +15,7 @@ mod notes;
 mod overview;
 mod plan;
 mod recording;
+mod recording_object;
 pub(super) mod routes;
 mod search;
 mod shell;

@@ -1,11 +1,11 @@
 //! The loudness of a recording as a picture. The whole recording is decoded for it once, one recording at a time; the last
 //! pictures are kept in memory.
 
-use super::recording::OpenMedia;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::mixed_sound::{MixedSound, SoundPart};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -36,23 +36,23 @@ impl Default for Waveforms {
 }
 
 impl Waveforms {
-    /// Returns the picture of a recording as SVG. Dropping the future ends the work on it.
+    /// Returns the picture of a recording with this entity tag as SVG. Dropping the future ends the work on it.
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub async fn of(&self, media: OpenMedia) -> Result<Arc<str>, String> {
-        if let Some(kept) = self.kept(&media.tag) {
+    pub async fn of(&self, file: File, tag: String) -> Result<Arc<str>, String> {
+        if let Some(kept) = self.kept(&tag) {
             return Ok(kept);
         }
         let _turn = self.decoding.acquire().await.map_err(|error| error.to_string())?;
         // Perhaps another request has waited for the same.
-        if let Some(kept) = self.kept(&media.tag) {
+        if let Some(kept) = self.kept(&tag) {
             return Ok(kept);
         }
-        let peaks = peaks(media.file).await?;
+        let peaks = peaks(file).await?;
         let picture: Arc<str> = picture(&columns(&peaks)).into();
         let mut pictures = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        pictures.push_back((media.tag, Arc::clone(&picture)));
+        pictures.push_back((tag, Arc::clone(&picture)));
         if pictures.len() > KEPT {
             pictures.pop_front();
         }
@@ -66,7 +66,7 @@ impl Waveforms {
 }
 
 /// Returns the largest amplitude of each part of a second.
-async fn peaks(file: std::fs::File) -> Result<Vec<u16>, String> {
+async fn peaks(file: File) -> Result<Vec<u16>, String> {
     let failed = |error: crate::media::decode::DecodeError| error.to_string();
     let mut sound = MixedSound::open(file, &SoundPart::default()).await.map_err(failed)?;
     let step = (SAMPLE_RATE / PER_SECOND) as usize;

@@ -2,7 +2,7 @@
 
 mod access;
 mod document;
-mod editor;
+pub mod editor;
 mod editor_in_a_browser;
 mod prometheus;
 mod remote;

@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The bucket that exists from the beginning.
@@ -172,6 +173,8 @@ pub enum Fate {
     Reset,
     /// The answer is cut off after this number of bytes.
     Cut(usize),
+    /// Nothing is answered as long as the client waits.
+    Silence,
 }
 
 type Judge = Box<dyn FnMut(&str) -> Fate + Send>;
@@ -179,7 +182,36 @@ type Judge = Box<dyn FnMut(&str) -> Fate + Send>;
 /// A proxy to a server; a function decides about each request by its first line.
 pub struct Front {
     pub port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
+    seen: Arc<Seen>,
+}
+
+/// What a proxy has seen.
+#[derive(Default)]
+struct Seen {
+    asked: Mutex<Vec<String>>,
+    /// How many bytes of answers clients took, by the first line of the request.
+    passed: Mutex<BTreeMap<String, u64>>,
+    /// The connections that are open.
+    open: AtomicUsize,
+}
+
+/// Counts the bytes that are written.
+struct Counted<'a> {
+    to: TcpStream,
+    line: &'a str,
+    passed: &'a Mutex<BTreeMap<String, u64>>,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        *self.passed.lock().unwrap().entry(self.line.to_owned()).or_default() += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
 }
 
 impl Front {
@@ -187,15 +219,19 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap().port();
         let judge: Arc<Mutex<Judge>> = Arc::new(Mutex::new(Box::new(judge)));
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let told = Arc::clone(&asked);
+        let seen = Arc::<Seen>::default();
+        let told = Arc::clone(&seen);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (judge, told) = (Arc::clone(&judge), Arc::clone(&told));
-                std::thread::spawn(move || lead(client, port, &judge, &told));
+                told.open.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || {
+                    lead(client, port, &judge, &told);
+                    told.open.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { port: own, asked }
+        Self { port: own, seen }
     }
 
     /// Does the same as [`to`](Self::to); the function also gets how often the line was received, including this time.
@@ -210,11 +246,22 @@ impl Front {
 
     /// Returns the first lines of all requests so far.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.seen.asked.lock().unwrap().clone()
+    }
+
+    /// Returns how many bytes clients took so far of answers to requests whose first lines contain `part`.
+    pub fn passed(&self, part: &str) -> u64 {
+        let passed = self.seen.passed.lock().unwrap();
+        passed.iter().filter(|(line, _)| line.contains(part)).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns how many connections are open.
+    pub fn open(&self) -> usize {
+        self.seen.open.load(Ordering::SeqCst)
     }
 }
 
-fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec<String>>) -> Option<()> {
+fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, seen: &Seen) -> Option<()> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -222,11 +269,14 @@ fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec
         head.push(byte[0]);
     }
     let line = String::from_utf8_lossy(&head).lines().next()?.to_owned();
-    told.lock().unwrap().push(line.clone());
+    seen.asked.lock().unwrap().push(line.clone());
     let fate = (judge.lock().unwrap())(&line);
     if matches!(fate, Fate::Reset) {
         // A connection that is closed with unread bytes is reset.
         return client.peek(&mut byte).map(drop).ok();
+    }
+    if matches!(fate, Fate::Silence) {
+        return client.read(&mut byte).map(drop).ok();
     }
     if let Fate::Answer(status, code) = fate {
         // The whole body is read: closing while the client still sends would destroy the answer.
@@ -250,6 +300,6 @@ fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec
         Fate::Cut(bytes) => server.take(bytes as u64),
         _ => server.take(u64::MAX),
     };
-    std::io::copy(&mut back, &mut client).ok()?;
+    std::io::copy(&mut back, &mut Counted { to: client.try_clone().ok()?, line: &line, passed: &seen.passed }).ok()?;
     client.shutdown(std::net::Shutdown::Both).ok()
 }
