@@ -1,9 +1,9 @@
 """Edits a transcript in Chromium as a person does, and prints what was not as it should be as one JSON object.
 
-usage: editor.py DAEMON BASE JOB LONG PICTURES
+usage: editor.py DAEMON BASE JOB LONG MEETING PICTURES
 DAEMON: the command that runs scribed, as a JSON list; this script starts it and kills it; BASE: the address of its pages;
-JOB: a job with a transcript of several captions and a hostile text; LONG: one of 2,000 captions or more, or 0; PICTURES: a
-folder for pictures of the page
+JOB: a job with a transcript of several captions and a hostile text; LONG: one of 2,000 captions or more, or 0; MEETING: one
+with the text of the pictures of the documentation; PICTURES: a folder for pictures of the page
 """
 import json
 import os
@@ -335,6 +335,79 @@ def accept(editor):
     return {"files": files, "texts": editor.texts()}
 
 
+def lines(editor):
+    """The server says with a saved draft that a line breaks badly, and a button breaks it better."""
+    said = "document.querySelector('#cues li :is(.warnings, .faults)').parentElement"
+    warned = f"{said}.querySelector('.warnings').innerText"
+    better = "document.querySelector('#cues li .better')"
+    editor.put_cursor(0, 0)
+    editor.run("document.querySelector('#cues textarea').select()")
+    editor.keys("We had no idea that it was over the")
+    editor.chord("enter")
+    editor.keys("house of my brother.")
+    editor.wait(f"{warned}.includes('A line ends within a phrase')")
+    shown = editor.run(f"return {better}.querySelector('.lines').innerText")
+    editor.check(shown == "We had no idea that it was\nover the house of my brother.", ["better lines", shown])
+    editor.check(editor.nameless("#cues li:first-child") == [], "the advice has a control without a name")
+    # Other lines are another text: what is said of the former goes at once.
+    editor.put_cursor(0, 0)
+    editor.keys("x")
+    editor.check(editor.run(f"return {warned} === '' && {better}.hidden"), "advice on a former text stays")
+    editor.chord("control", "z")
+    editor.put_cursor(0, 0)
+    editor.run("document.querySelector('#cues textarea').select()")
+    editor.keys("We had no idea that it was over the")
+    editor.chord("enter")
+    editor.keys("house of my brother.")
+    editor.wait(f"!{better}.hidden")
+    editor.click("#cues li .better button", 0)
+    editor.check(editor.texts()[0] == shown, ["taken", editor.texts()[0]])
+    editor.check(editor.run("return document.activeElement.tagName") == "TEXTAREA", "the cursor is lost")
+    editor.saved()
+    editor.check(editor.run(f"return {better}.hidden && {warned} === ''"), "good lines get advice")
+    # A line that is too long.
+    editor.put_cursor(0, 0)
+    editor.run("document.querySelector('#cues textarea').select()")
+    editor.keys("He would not tell me where he went, but I knew it was the theatre.")
+    editor.wait(f"!{better}.hidden && {better}.querySelector('.lines').innerText.startsWith('He would not tell me where he went,')")
+    for _ in range(20):
+        editor.chord("control", "z")
+    editor.saved()
+
+
+def for_documentation(editor, base, job, pictures):
+    """The pictures that stand in docs/how-to/correct-transcripts.md."""
+    editor.size(1000, 940)
+    editor.go(f"{base}/jobs/{job}/edit")
+    editor.wait("document.querySelectorAll('#cues textarea').length >= 6")
+    editor.click("#speakers", 0)
+    editor.click("#speaker-list input", 0)
+    editor.keys("Ann Miller")
+    editor.chord("escape")
+    editor.run("document.getElementById('click-plays').click()")
+    editor.chord("alt", "n")
+    editor.run("document.querySelectorAll('#cues textarea')[3].select()")
+    editor.put_cursor(3, 0)
+    editor.run("document.querySelectorAll('#cues textarea')[3].select()")
+    editor.keys("And what will it cost the")
+    editor.chord("enter")
+    editor.keys("city, all in all?")
+    editor.wait("!document.querySelectorAll('#cues .better')[3].hidden")
+    editor.saved()
+    editor.run("document.getElementById('click-plays').click(); document.querySelectorAll('#cues textarea')[3].blur(); media.currentTime = 10.6")
+    editor.wait("document.querySelector('#cues .said')")
+    for scheme in ("light", "dark"):
+        editor.media(prefers_color_scheme=scheme)
+        editor.run("scrollTo(0, 0)")
+        editor.picture(pictures / f"documentation-{scheme}.png")
+    editor.media(prefers_color_scheme="light")
+    editor.size(390, 800)
+    editor.run("document.querySelectorAll('#cues li')[3].scrollIntoView({ block: 'center' })")
+    editor.picture(pictures / "documentation-narrow.png")
+    editor.media()
+    editor.size(1000, 900)
+
+
 def discard(editor):
     before = editor.texts()[0]
     editor.put_cursor(0, 0)
@@ -365,7 +438,7 @@ def long_transcript(editor, base, job):
 
 
 def main():
-    command, base, job, long, pictures = sys.argv[1:]
+    command, base, job, long, meeting, pictures = sys.argv[1:]
     daemon, pictures = Daemon(json.loads(command), base), Path(pictures)
     daemon.start()
     read, profile = {}, tempfile.mkdtemp()
@@ -376,6 +449,7 @@ def main():
         whole_page(editor, pictures)
         operations(editor)
         rules_and_review(editor)
+        lines(editor)
         discard(editor)
         two_editors(editor)
         read["log"] = editor.errors()
@@ -385,7 +459,9 @@ def main():
         if long != "0":
             read["long"] = long_transcript(editor, base, long)
             editor.open()
+        for_documentation(editor, base, meeting, pictures)
         read["log"] += editor.errors()
+        editor.open()
         kept = killed(editor, daemon)
         daemon.start()
         with urllib.request.urlopen(f"{base}/jobs/{job}/transcript.json", timeout=30) as answer:

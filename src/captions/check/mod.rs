@@ -2,6 +2,7 @@
 
 use super::file_text::{FileText, avoidable_faults};
 use super::layout::{Layout, ReadingSpeed, millis};
+use super::line_advice::{describe_crowded, describe_fault};
 use super::measure::words;
 use super::parse::{CaptionFile, Unread};
 use super::speakers::is_dialogue;
@@ -179,8 +180,7 @@ impl Checker<'_> {
         let text = self.text;
         for (i, row) in text.speakers.iter().enumerate().filter(|(_, row)| !row.later.is_empty()) {
             let speakers = row.later.len() + 1;
-            let words = format!("line {} has {speakers} speakers, at most 1", i + 1);
-            self.add(CaptionRule::SpeakersPerLine, words, Some((speakers as f64, 1.0)));
+            self.add(CaptionRule::SpeakersPerLine, describe_crowded(i, speakers), Some((speakers as f64, 1.0)));
         }
     }
 
@@ -191,16 +191,7 @@ impl Checker<'_> {
             return;
         }
         for rule in avoidable_faults(&text.rows, layout) {
-            let words = match rule {
-                CaptionRule::Orphan => "a line has only one word".to_owned(),
-                CaptionRule::BrokenPhrase => "a line ends within a phrase".to_owned(),
-                _ => {
-                    let length = |row: &String| layout.unit.characters(row).to_string();
-                    let lengths: Vec<String> = text.rows.iter().map(length).collect();
-                    format!("lines of {} characters", lengths.join(" and "))
-                }
-            };
-            self.add(rule, words, None);
+            self.add(rule, describe_fault(rule, &text.rows, layout), None);
         }
     }
 

@@ -67,9 +67,10 @@ const problemOf = async (answer) => {
 };
 
 class Draft {
-  // `current` returns the transcript; `told` is called with the state of saving, `met` with a draft of somebody else.
-  constructor({ address, job, editor, current, told, met, seen }) {
-    Object.assign(this, { address, job, editor, current, told, met, seen });
+  // `current` returns the transcript; `told` is called with the state of saving, `met` with a draft of somebody else, `advised`
+  // with what the server says of the lines of a saved draft.
+  constructor({ address, job, editor, current, told, met, seen, advised }) {
+    Object.assign(this, { address, job, editor, current, told, met, seen, advised });
     this.copies = new BrowserCopies(job, editor);
     this.version = 0;
     this.saved = 0;
@@ -94,9 +95,10 @@ class Draft {
   }
 
   // What the server has now.
-  begin(base, { revision, draftRevision }) {
+  begin(base, { revision, draftRevision, language }) {
     this.base = plain(base);
     this.baseRevision = revision;
+    this.language = language;
     this.revision = draftRevision;
     if (!this.looking) this.looking = setInterval(() => this.look(), LOOK_EVERY);
   }
@@ -148,7 +150,7 @@ class Draft {
     this.told({ state: "saving" });
     const [version, sent] = [this.version, plain(this.current())];
     try {
-      const body = JSON.stringify({ base_revision: this.baseRevision, draft_revision: this.revision, editor: this.editor, replaces: this.replaces, ...sent });
+      const body = JSON.stringify({ base_revision: this.baseRevision, draft_revision: this.revision, editor: this.editor, language: this.language, replaces: this.replaces, ...sent });
       const headers = { "content-type": "application/json" };
       const answer = await fetch(this.address, { method: "PUT", headers, body, signal: AbortSignal.timeout(PATIENCE) });
       if (answer.ok) this.wasSaved(await answer.json(), version, sent);
@@ -162,7 +164,7 @@ class Draft {
     if (this.isUnsaved() && !this.isPaused && !this.retryAt) this.saveTimer = setTimeout(() => this.save(), SAVE_AFTER);
   }
 
-  wasSaved({ draft_revision: revision, saved_at: at, editors }, version, sent) {
+  wasSaved({ draft_revision: revision, saved_at: at, editors, lines }, version, sent) {
     this.revision = revision;
     this.replaces = false;
     this.base = sent;
@@ -175,6 +177,7 @@ class Draft {
     }
     this.told(this.isUnsaved() ? { state: "changed" } : { state: "saved", at });
     this.seen(editors);
+    this.advised(sent.cues, lines);
   }
 
   failed(why, status) {
@@ -195,8 +198,8 @@ class Draft {
   }
 
   // Goes on after somebody else's draft, with the person's choice as the current transcript.
-  resume(base, { revision, draftRevision }, isUnsaved) {
-    this.begin(base, { revision, draftRevision });
+  resume(base, revisions, isUnsaved) {
+    this.begin(base, revisions);
     this.isPaused = false;
     this.retryAt = 0;
     if (isUnsaved) {

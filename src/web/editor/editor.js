@@ -188,6 +188,10 @@ const chooseSpeaker = (id, value) => {
 
 const listActs = {
   type: (id, text) => apply(changed(transcript, id, { text }), "typed", id),
+  lines: (id, text) => {
+    apply(changed(transcript, id, { text }), "changed line breaks");
+    say("The line breaks are changed. Undo takes it back.");
+  },
   time: (id, times) => apply(ordered(timed(transcript, id, times)), "changed a time"),
   speaker: chooseSpeaker,
   play: playFrom,
@@ -313,6 +317,12 @@ const showCounts = () => {
   byId("faulty-next").disabled = count === 0;
 };
 
+// What the server says of the lines of these captions.
+const showLines = (cues, lines) => {
+  list.advise(linesByText(cues, lines));
+  showCounts();
+};
+
 const toSuspect = (way) => {
   if (suspects.length === 0) return say("There are no suspect passages.");
   suspectAt = suspectAt < 0 && way < 0 ? suspects.length - 1 : (suspectAt + way + suspects.length) % suspects.length;
@@ -336,5 +346,5 @@ const toFaulty = () => {
   const next = list.faulty.find((cue) => indexOf(transcript, cue.id) > at) ?? list.faulty[0];
   if (!next) return;
   list.focus(next.id, [0, 0]);
-  say(list.rows.get(next.id).faults.join(". "));
+  say(list.problems(list.rows.get(next.id)).join(". "));
 };

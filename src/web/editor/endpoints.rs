@@ -3,6 +3,7 @@
 use super::view;
 use crate::control::transport::protocol::{
     CommandRefusal, ControlAnswer, ControlRequest, DraftHead, EditAction, EditAnswer, EditQuery, JobSelector,
+    SavedDraft,
 };
 use crate::output::drafts::{DraftCue, DraftText};
 use crate::web::api::answer::ApiProblem;
@@ -31,6 +32,8 @@ struct SaveBody {
     editor: String,
     cues: Vec<DraftCue>,
     speakers: BTreeMap<u32, String>,
+    #[serde(default)]
+    language: Option<String>,
     #[serde(default)]
     replaces: bool,
 }
@@ -69,11 +72,11 @@ pub async fn look(call: Call) -> ApiAnswer {
 
 /// `PUT /jobs/{id}/draft`
 pub async fn save(call: Call) -> ApiAnswer {
-    let SaveBody { base_revision: base, draft_revision: revision, editor, cues, speakers, replaces } =
+    let SaveBody { base_revision: base, draft_revision: revision, editor, cues, speakers, language, replaces } =
         call.body_up_to(MOST_BYTES).await?;
     let text = DraftText { cues, speakers };
     text.check().map_err(|why| ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, why))?;
-    answer(&call, &editor, EditAction::Save { base, revision, text, replaces }).await
+    answer(&call, &editor, EditAction::Save { base, revision, text, language, replaces }).await
 }
 
 /// `DELETE /jobs/{id}/draft`
@@ -99,6 +102,12 @@ async fn answer(call: &Call, editor: &str, action: EditAction) -> ApiAnswer {
         EditAnswer::Draft(head) => {
             let mut shown = view::head(&head);
             shown["editors"] = tabs(call, editor)?;
+            json_of(shown)
+        }
+        EditAnswer::Saved(SavedDraft { head, lines }) => {
+            let mut shown = view::head(&head);
+            shown["editors"] = tabs(call, editor)?;
+            shown["lines"] = json!(lines);
             json_of(shown)
         }
         EditAnswer::Overtaken(head) => Err(overtaken(&head)),

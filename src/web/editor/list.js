@@ -21,6 +21,8 @@ class CueList {
   constructor({ root, tools, words, rules, doubt, suspects, isReadOnly, acts }) {
     Object.assign(this, { root, tools, words, rules, doubt, suspects, isReadOnly, acts });
     this.rows = new Map();
+    // What the server says of lines, by the text of a caption.
+    this.advice = new Map();
     this.active = null;
     this.now = null;
     this.nowWord = null;
@@ -53,7 +55,27 @@ class CueList {
       else this.root.insertBefore(row.li, place);
       this.set(row, cue, cues[at - 1], cues[at + 1], isOther);
     });
-    this.faulty = cues.filter((cue) => this.rows.get(cue.id).faults.length > 0);
+    this.countFaulty();
+  }
+
+  countFaulty() {
+    this.faulty = this.transcript.cues.filter((cue) => this.problems(this.rows.get(cue.id)).length > 0);
+  }
+
+  // The rules that a caption breaks, in words.
+  problems({ cue, faults }) {
+    const problems = this.advice.get(cue.text)?.problems ?? [];
+    return problems.length > 0 ? [...faults, ...problems] : faults;
+  }
+
+  advise(advice) {
+    const former = this.advice;
+    this.advice = advice;
+    for (const row of this.rows.values()) {
+      const { text } = row.cue;
+      if (row.isFilled && !isSame(former.get(text), advice.get(text))) this.show(row, false);
+    }
+    this.countFaulty();
   }
 
   add(cue) {
@@ -123,13 +145,18 @@ class CueList {
       text: element("textarea", { rows: 1, dir: "auto", readOnly: this.isReadOnly, attributes: labelled("Text") }),
       review: element("p", { className: "suspect" }),
       faults: element("ul", { className: "faults" }),
+      warnings: element("ul", { className: "warnings" }),
+      better: element("p", { className: "better" }),
+      lines: element("span", { className: "lines", dir: "auto" }),
+      take: element("button", { type: "button", textContent: "Use these line breaks", hidden: this.isReadOnly }),
     };
+    parts.better.append("Better: ", parts.lines, parts.take);
     parts.start.dataset.part = "start";
     parts.end.dataset.part = "end";
     row.parts = parts;
     const head = element("div", { className: "head" }, parts.play, parts.start, element("span", { attributes: { "aria-hidden": "true" } }, "–"), parts.end, parts.speaker);
     const field = element("div", { className: "field" }, parts.marks, parts.text);
-    parts.group.append(head, field, parts.review, parts.faults);
+    parts.group.append(head, field, parts.review, parts.faults, parts.warnings, parts.better);
     row.li.replaceChildren(parts.group);
     if (this.active === row) parts.group.append(this.tools);
     this.show(row, true);
@@ -148,10 +175,20 @@ class CueList {
     if (isOther) this.showSpeakers(row);
     setIfOther(parts.speaker, "value", cue.speaker === null ? "" : String(cue.speaker));
     this.showMarks(row);
-    parts.faults.replaceChildren(...row.faults.map((words) => element("li", {}, words)));
+    this.showProblems(row);
     const reasons = this.suspects.filter((span) => span.start < cue.end && span.end > cue.start).map((span) => span.reason);
     parts.review.textContent = reasons.length > 0 ? `Compare with the recording: ${reasons.join("; ")}` : "";
     parts.review.hidden = reasons.length === 0;
+  }
+
+  showProblems(row) {
+    const { cue, parts } = row;
+    const { warnings = [], better = null } = this.advice.get(cue.text) ?? {};
+    const listed = (all) => all.map((words) => element("li", {}, words));
+    parts.faults.replaceChildren(...listed(this.problems(row)));
+    parts.warnings.replaceChildren(...listed(warnings));
+    setIfOther(parts.lines, "textContent", better ?? "");
+    parts.better.hidden = better === null;
   }
 
   showSpeakers({ parts }) {
@@ -236,7 +273,16 @@ class CueList {
     if (!row) return;
     if (!row.isFilled) this.focus(row.cue.id);
     else if (target === row.parts.play) this.acts.play(row.cue.start);
+    else if (target === row.parts.take) this.take(row);
     else if (target === row.parts.text && target.selectionStart === target.selectionEnd) this.acts.word(row.cue, target.selectionStart);
+  }
+
+  // Takes over the better lines. The button goes away with them, so that the text gets the cursor.
+  take({ cue }) {
+    const better = this.advice.get(cue.text)?.better;
+    if (!better) return;
+    this.acts.lines(cue.id, better);
+    this.focus(cue.id);
   }
 
   // Brings a caption into view, with the cursor in its text.

@@ -1,5 +1,5 @@
-// The rules for captions, as `scribed captions check` has them. What needs the layout (a better line break) is not
-// checked while somebody types. A rule that is null does not hold.
+// The rules for captions, as `scribed captions check` has them. What needs the layout (where lines are broken) the server
+// says with each draft that it saves. A rule that is null does not hold.
 
 const INVISIBLE = /^[\p{Cc}\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+$/u;
 const WIDE = /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
@@ -71,4 +71,13 @@ const faultsOf = (cue, before, next, rules) => {
   const rows = cue.text.split("\n").filter((row) => row.trim());
   if (rows.length === 0) return ["There is no text: the caption is left out"];
   return [...rowFaults(rows, rules), ...timeFaults(cue, rows, rules), ...neighbourFaults(cue, before, next, rules)];
+};
+
+const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+
+// What the server says of the lines of captions, by their text: other lines are another text.
+const linesByText = (cues, lines = []) => {
+  const texts = new Map(cues.map((cue) => [cue.id, cue.text]));
+  return new Map(lines.map(({ id, problems, warnings, better }) =>
+    [texts.get(id), { problems: problems.map(sentence), warnings: warnings.map(sentence), better }]));
 };

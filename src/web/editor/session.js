@@ -24,12 +24,14 @@ const showSaving = (told) => {
 const readTranscript = async () => {
   const answer = await fetch(`${transcriptAddress}?editor=${editorId}`, { signal: AbortSignal.timeout(60000) });
   if (!answer.ok) throw new Error(await problemOf(answer));
-  return answer.json();
+  const read = await answer.json();
+  if (list) showLines(versionOf(read).cues, read.lines);
+  return read;
 };
 
 // The draft if there is one, else the text of the job.
 const versionOf = (read) => plain(read.draft ?? read);
-const revisionsOf = (read) => ({ revision: read.revision, draftRevision: read.draft_revision });
+const revisionsOf = (read) => ({ revision: read.revision, draftRevision: read.draft_revision, language: read.language });
 
 const others = (editors = []) => editors.filter((one) => one.editor !== editorId);
 
@@ -92,6 +94,7 @@ const draft = new Draft({
   told: showSaving,
   met: meet,
   seen: showOthers,
+  advised: showLines,
 });
 
 // What earlier tabs could not save is added, as a step that can be undone.
@@ -139,6 +142,7 @@ const open = (read) => {
   const base = versionOf(read);
   for (const id of ["replace-text", "replace-one", "replace-all"]) byId(id).disabled = isReadOnly;
   show(ordered(base));
+  showLines(base.cues, read.lines);
   draft.begin(base, revisionsOf(read));
   byId("discard").disabled = isReadOnly || !read.draft;
   byId("accept").disabled = isReadOnly;

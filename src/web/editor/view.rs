@@ -11,7 +11,7 @@ const DOUBT: f64 = 0.5;
 const DOUBT_OF_MEAN: f64 = 0.6;
 
 pub fn opened(opened: &OpenedText) -> Value {
-    let OpenedText { base, language, text, words, rules, suspects, head, draft, previous } = opened;
+    let OpenedText { base, language, text, words, rules, suspects, head, draft, lines, previous } = opened;
     let draft = draft.as_ref().map(|draft| {
         json!({
             "cues": draft.text.cues, "speakers": draft.text.speakers, "saved_at": timestamps::format(draft.at),
@@ -21,7 +21,7 @@ pub fn opened(opened: &OpenedText) -> Value {
     json!({
         "revision": base, "draft_revision": head.revision, "language": language, "cues": text.cues,
         "speakers": text.speakers, "words": words, "rules": rules, "suspects": suspects, "doubt_below": doubt(words),
-        "draft": draft, "previous": previous.as_ref().map(self::head),
+        "draft": draft, "lines": lines, "previous": previous.as_ref().map(self::head),
     })
 }
 

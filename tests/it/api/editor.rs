@@ -238,3 +238,44 @@ fn what_cannot_be_captions_is_refused_and_a_persons_file_stays() {
         "{refused}"
     );
 }
+
+#[test]
+fn the_server_says_where_lines_break_badly_and_how_they_break_better() {
+    let stub = stub();
+    let source = "hold = \"0s\"\noutputs = [\"vtt\"]\ncaptions = { profile = \"netflix\" }";
+    let bed = Config::of(&stub).inbox(source).section(&web("")).bed();
+    write_tokens(&bed);
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.once(0)["done"], 1);
+    let running = bed.daemon();
+    let served = Served::over(bed, running);
+    let said = |answer: &Value| {
+        let lines = answer["lines"].as_array().unwrap().iter();
+        lines.filter(|said| said["id"] == "c0").cloned().collect::<Vec<_>>()
+    };
+    let first = opened(&served);
+    assert_eq!((said(&first), &first["language"]), (Vec::new(), &json!("en")), "{first}");
+    let (badly, well) = (
+        "We had no idea that it was over the\nhouse of my brother.",
+        "We had no idea that it was\nover the house of my brother.",
+    );
+    let save = |text: &str, language: &Value| {
+        let mut body = draft(&opened(&served), "a", text);
+        body["language"] = language.clone();
+        let (status, saved) = send(&served, Method::PUT, "draft", "edda", &body);
+        assert_eq!(status, StatusCode::OK, "{saved}");
+        saved
+    };
+    let advice = json!({ "id": "c0", "problems": [], "warnings": ["a line ends within a phrase"], "better": well });
+    assert_eq!(said(&save(badly, &first["language"])), std::slice::from_ref(&advice));
+    // Who opens the draft later is told the same, also who only reads.
+    let (_, read) = served.get("/jobs/1/transcript.json?editor=b", "vera");
+    assert_eq!(said(&read), [advice]);
+    assert_eq!(said(&save(well, &first["language"])), Vec::<Value>::new());
+    // The phrases of English are known, those of other languages are not.
+    assert_eq!(said(&save(badly, &json!("de"))), Vec::<Value>::new());
+    let alone = said(&save("This sentence would just leave one word\nalone.", &json!("de")));
+    assert_eq!(alone[0]["problems"], json!(["a line has only one word"]), "{alone:?}");
+    let long = said(&save("He would not tell me where he went, but I knew it was the theatre.", &first["language"]));
+    assert_eq!(long[0]["better"], "He would not tell me where he went,\nbut I knew it was the theatre.", "{long:?}");
+}

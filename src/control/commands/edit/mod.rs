@@ -1,11 +1,12 @@
 //! The editor of the web page: the text of a job, its draft, and the acceptance of a draft. Start reading at [`edit`].
 
 mod accept_draft;
+mod lines;
 mod open;
 
 use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
-use crate::control::transport::protocol::{CommandRefusal, DraftHead, EditAction, EditAnswer, EditQuery};
+use crate::control::transport::protocol::{CommandRefusal, DraftHead, EditAction, EditAnswer, EditQuery, SavedDraft};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::stage::Stage;
@@ -23,7 +24,15 @@ pub async fn edit(handler: &CommandHandler, query: &EditQuery) -> Result<EditAns
     match &query.action {
         EditAction::Open => open::open(handler, &job).await.map(|opened| EditAnswer::Opened(Box::new(opened))),
         EditAction::Look => Ok(EditAnswer::Draft(DraftHead::of(draft.current().await?.as_ref()))),
-        EditAction::Save { base, revision, text, replaces } => draft.save(base, *revision, text, *replaces).await,
+        EditAction::Save { base, revision, text, language, replaces } => {
+            match draft.save(base, *revision, text, *replaces).await? {
+                EditAnswer::Draft(head) => {
+                    let lines = draft.advice(text, language.as_deref()).await;
+                    Ok(EditAnswer::Saved(SavedDraft { head, lines }))
+                }
+                other => Ok(other),
+            }
+        }
         EditAction::Accept { base, revision } => draft.accept(base, *revision).await,
         EditAction::Discard { revision } => draft.discard(*revision).await,
         EditAction::Restore { revision } => draft.restore(*revision).await,

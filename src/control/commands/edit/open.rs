@@ -1,5 +1,6 @@
 //! The text of a job as an editor shows it.
 
+use super::lines::caption_lines;
 use super::{base_of, drafts, unreadable};
 use crate::blocking::blocking;
 use crate::captions::{Cue, Layout, LineUnit, ReadingSpeed};
@@ -36,15 +37,20 @@ pub async fn open(handler: &CommandHandler, job: &Job) -> Result<OpenedText, Com
     let names = text.names.iter().map(|(speaker, name)| (speaker, name.to_string()));
     let cues = text.cues.iter().enumerate().map(|(number, cue)| draft_cue(number, cue));
     let words = text.transcript.utterances.iter().flat_map(|said| &said.words);
+    let head = DraftHead::of(current.as_ref());
+    let draft = current.filter(|draft: &TextDraft| draft.state == DraftState::Open);
+    let own = DraftText { cues: cues.collect(), speakers: names.collect() };
+    let lines = caption_lines(draft.as_ref().map_or(&own, |draft| &draft.text), text.layout);
     Ok(OpenedText {
         base,
         language: text.transcript.languages.first().cloned(),
-        text: DraftText { cues: cues.collect(), speakers: names.collect() },
+        text: own,
         words: words.map(edited_word).collect(),
         rules: rules(&text.layout),
         suspects: job.review.iter().flat_map(|review| &review.warnings).map(suspect).collect(),
-        head: DraftHead::of(current.as_ref()),
-        draft: current.filter(|draft: &TextDraft| draft.state == DraftState::Open),
+        head,
+        draft,
+        lines,
         previous: previous.map(|draft| DraftHead::of(Some(&draft))),
     })
 }

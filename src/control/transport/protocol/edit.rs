@@ -27,11 +27,14 @@ pub enum EditAction {
     Open,
     /// Returns who saved last. Answered by [`EditAnswer::Draft`].
     Look,
-    /// Saves a draft. Answered by [`EditAnswer::Draft`].
+    /// Saves a draft. Answered by [`EditAnswer::Saved`].
     Save {
         base: String,
         revision: u64,
         text: DraftText,
+        /// That of [`OpenedText`]: the rules for lines depend on it.
+        #[serde(default)]
+        language: Option<String>,
         /// Keep the draft of another tab that this one replaces.
         replaces: bool,
     },
@@ -56,6 +59,7 @@ impl EditAction {
 pub enum EditAnswer {
     Opened(Box<OpenedText>),
     Draft(DraftHead),
+    Saved(SavedDraft),
     /// Nothing was done: another tab saved, accepted or discarded meanwhile.
     Overtaken(DraftHead),
     Accepted(Box<AcceptedEdit>),
@@ -80,6 +84,26 @@ impl DraftHead {
     }
 }
 
+/// A draft that was saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedDraft {
+    pub head: DraftHead,
+    pub lines: Vec<CaptionLines>,
+}
+
+/// What is to be said of the lines of a caption.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptionLines {
+    /// That of the caption.
+    pub id: String,
+    /// The rules that they break, in words.
+    pub problems: Vec<String>,
+    /// The recommendations that they do not follow, in words.
+    pub warnings: Vec<String>,
+    /// The text with better line breaks.
+    pub better: Option<String>,
+}
+
 /// A text for an editor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenedText {
@@ -92,6 +116,8 @@ pub struct OpenedText {
     pub suspects: Vec<SuspectPassage>,
     pub head: DraftHead,
     pub draft: Option<TextDraft>,
+    /// Of the draft if there is one, else of the text.
+    pub lines: Vec<CaptionLines>,
     /// The draft that was set aside last, if it can be brought back.
     pub previous: Option<DraftHead>,
 }

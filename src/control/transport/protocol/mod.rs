@@ -26,7 +26,8 @@ pub use changes::{Added, Deleted, Retried, RetryCost};
 pub use cost::{BudgetUse, By, CostLine, CostPiece, CostQuery, CostSum};
 pub use digest::{DigestJob, DigestProblem, DigestReport, FailureGroup};
 pub use edit::{
-    AcceptedEdit, DraftHead, EditAction, EditAnswer, EditQuery, EditRules, EditedWord, OpenedText, SuspectPassage,
+    AcceptedEdit, CaptionLines, DraftHead, EditAction, EditAnswer, EditQuery, EditRules, EditedWord, OpenedText,
+    SavedDraft, SuspectPassage,
 };
 pub use erase::{EraseQuery, Erased, ErasureItem, ErasureKind, ErasureOutcome};
 pub use explain::{Explained, FactKind, JobFact, KnownName, PathRole};

@@ -2,6 +2,7 @@
 
 use super::render::{open_result, own_captions, parsed, read_speech, requested};
 use crate::blocking::blocking;
+use crate::captions::Layout;
 use crate::config::model::Source;
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
@@ -46,14 +47,19 @@ impl KeptResult {
 
     fn read(&self) -> Result<EditableText, NoText> {
         let Self { results, params, source, job } = self;
-        let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return Err(NoText::NotWritten) };
+        let Stage::Written { transcription, .. } = &job.stage else { return Err(NoText::NotWritten) };
         let read = read_speech(results, params, Some(source), job, transcription).map_err(fault)?;
         let speech = read.ok_or(NoText::NoResult)?;
         let language = speech.transcript().languages.first().cloned().unwrap_or_default();
-        let rules = source.captions.layout(&language);
-        let requested = requested(params, purchase_key, job);
-        let layout = requested.as_ref().map_or(rules, |requested| requested_over(requested, rules));
-        Ok(editable_text(&speech, layout, own_captions(job).is_some() && job.accepted_text().is_none()))
+        Ok(editable_text(&speech, self.layout(&language), own_captions(job).is_some() && job.accepted_text().is_none()))
+    }
+
+    /// Returns the rules for captions in this language. Blocks.
+    pub fn layout(&self, language: &str) -> Layout {
+        let Self { params, source, job, .. } = self;
+        let rules = source.captions.layout(language);
+        let requested = job.stage.purchase_key().and_then(|key| requested(params, key, job));
+        requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))
     }
 
     /// Returns what becomes of a text that is put into the result, in place of what was recognised.
