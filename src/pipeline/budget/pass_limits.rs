@@ -81,11 +81,14 @@ impl PassLimits {
             || (bought.len() + admitted.len() < limit && admitted.insert(job.id))
     }
 
-    /// Notes jobs that were not admitted.
-    pub fn hold_back(&self, leases: impl IntoIterator<Item = Lease>) {
-        if let Some((_, mut purchases)) = self.purchases() {
-            purchases.held.extend(leases);
-        }
+    /// Notes jobs that were not admitted. Returns the leases of those that may be tried after all: a job gave its admission
+    /// back after these were refused, when there was none yet to take its place.
+    pub fn hold_back(&self, leases: impl IntoIterator<Item = Lease>) -> Vec<Lease> {
+        let Some((limit, mut purchases)) = self.purchases() else { return Vec::new() };
+        let Purchases { bought, admitted, held } = &mut *purchases;
+        held.extend(leases);
+        let room = limit.saturating_sub(bought.len() + admitted.len());
+        held.drain(..room.min(held.len())).collect()
     }
 
     /// Notes what happens to a job: its create was accepted, or its unknown create is found to have been accepted.
@@ -168,7 +171,7 @@ mod tests {
         let limits = PassLimits::new(None, Some(1));
         assert!(limits.admits(&job(1, "a")) && limits.admits(&job(1, "a")));
         assert!(!limits.admits(&job(2, "b")));
-        limits.hold_back([lease(2)]);
+        assert_eq!(limits.hold_back([lease(2)]), []);
         assert!(limits.purchases_made().unwrap().2.contains(&JobId(2)) && limits.note_commit(&job(1, "a")).is_none());
         let refused = Fault::new(FaultKind::Budget, "words", Timestamp(0));
         assert_eq!(
@@ -183,6 +186,16 @@ mod tests {
         assert_eq!(limits.purchases_made().map(|(limit, made, _)| (limit, made)), Some((1, 1)));
     }
 
+    #[test]
+    fn room_that_appears_between_a_refusal_and_its_note_is_not_lost() {
+        let limits = PassLimits::new(None, Some(1));
+        assert!(limits.admits(&job(1, "a")) && !limits.admits(&job(2, "b")) && !limits.admits(&job(3, "c")));
+        let refused = Fault::new(FaultKind::Refused { status: 422 }, "words", Timestamp(0));
+        assert!(limits.note_commit(&job(1, "a").deferred(None, Some(refused))).is_none(), "nothing is held back yet");
+        assert_eq!(limits.hold_back([lease(2), lease(3)]), [lease(2)]);
+        assert!(limits.admits(&job(2, "b")) && limits.purchases_made().unwrap().2.contains(&JobId(3)));
+    }
+
     proptest! {
         #[test]
         fn never_more_are_bought_than_the_limit(
@@ -194,7 +207,7 @@ mod tests {
             for (id, step) in steps {
                 let one = job(id, "a");
                 match step {
-                    0 => if !limits.admits(&one) { limits.hold_back([lease(id)]); },
+                    0 => if !limits.admits(&one) { assert_eq!(limits.hold_back([lease(id)]), []); },
                     1 => if limits.admits(&one) {
                         limits.note_event(&one, &JobEvent::Created { transcription: TranscriptionId::new("t") });
                         bought.insert(id);

@@ -65,7 +65,9 @@ impl Engine {
             let leases: Vec<Lease> = passed_over.iter().chain(&beyond).map(|claim| claim.lease).collect();
             let _ = store.renew(&leases, now.saturating_add(FOR_EVER)).await;
             if let Some(limits) = budget_gate.pass_limits() {
-                limits.hold_back(beyond.iter().map(|claim| claim.lease));
+                let admissible = limits.hold_back(beyond.iter().map(|claim| claim.lease));
+                // They are claimed again at once.
+                let _ = store.renew(&admissible, now).await;
             }
         }
     }
