@@ -135,12 +135,15 @@ async fn result_removed(handler: &CommandHandler, job: &Job) -> Option<Timestamp
     blocking(move || results.removed_at(&id)).await
 }
 
-/// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is
-/// slow but rare.
+/// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which takes
+/// seconds in a large queue, but only if another job has a file of the same size, as that of a moved recording has.
 async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
     let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
         return Ok(None);
     };
+    if !handler.store.may_have_duplicate(job.seen.size, job.id).await? {
+        return Ok(None);
+    }
     let shares = |other: &Job| {
         let has =
             other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(purchase_key);
