@@ -8,6 +8,7 @@ use super::shell::{Nav, Shell, page, see_other};
 use super::sign_in::parse_form;
 use super::words::grouped;
 use crate::control::transport::protocol::{BrowseQuery, ControlAnswer, ControlRequest, JobSelector, RenderQuery};
+use crate::domain::count::agree;
 use crate::domain::names::JobId;
 use crate::domain::role::Role;
 use crate::web::access::{AccessRefusal, Caller};
@@ -59,10 +60,10 @@ impl BulkCommand {
         match self {
             Self::Retry => {
                 "Each job continues now. What was bought already is not bought again; a job that never was bought may \
-                 be bought, and then costs what `plan` says."
+                 be bought, and then costs what a plan says."
             }
             Self::Cancel => {
-                "Each job ends. What was bought already stays at the service. `retry` continues a cancelled job."
+                "Each job ends. What was bought already stays at the service. Retry continues a cancelled job."
             }
             Self::Bump => "Each job goes before all others that wait.",
             Self::Acknowledge => "Each job no longer counts as a failure that needs attention.",
@@ -112,6 +113,9 @@ struct BulkPage {
     shell: Shell,
     command: BulkCommand,
     jobs: u64,
+    /// The number as people read it.
+    number: String,
+    /// The number with its noun.
     jobs_shown: String,
     words: String,
     examples: Vec<String>,
@@ -132,11 +136,13 @@ pub(super) async fn confirm(
     if found.preparing.is_some() {
         return Err(still_preparing());
     }
-    let shown = grouped(found.matching);
+    let number = grouped(found.matching);
+    let shown = format!("{number} {}", agree(found.matching, "job", "jobs"));
     page(&BulkPage {
-        shell: Shell::new(format!("{} {shown} jobs", command.label()), Nav::Jobs, 1).of(&caller),
+        shell: Shell::new(format!("{} {shown}", command.label()), Nav::Jobs, 1).of(&caller),
         command,
         jobs: found.matching,
+        number,
         jobs_shown: shown,
         words: command.consequence().to_owned(),
         examples: found.jobs.iter().map(|job| job.key.to_string()).collect(),
@@ -204,6 +210,9 @@ pub(super) async fn run(
 struct BulkRunningPage {
     shell: Shell,
     progress: Option<BulkProgress>,
+    /// How far it is, with figures as people read them.
+    done: String,
+    refused: String,
 }
 
 /// Handles `GET /jobs/all`: how far the last command for many jobs is.
@@ -212,5 +221,11 @@ pub(super) async fn get_running(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, PageFailure> {
     let progress = api.bulk.progress();
-    page(&BulkRunningPage { shell: Shell::new("A command for many jobs", Nav::Jobs, 1).of(&caller), progress })
+    let (done, jobs, refused) = progress.as_ref().map_or((0, 0, 0), |run| (run.done, run.jobs, run.refused));
+    page(&BulkRunningPage {
+        shell: Shell::new("A command for many jobs", Nav::Jobs, 1).of(&caller),
+        progress,
+        done: format!("{} of {} jobs", grouped(done as u64), grouped(jobs as u64)),
+        refused: grouped(refused as u64),
+    })
 }

@@ -14,7 +14,10 @@ const LEFT: f64 = 2.0;
 const WIDEST: f64 = 48.0;
 
 /// Half the width of the labels that stand at the ends.
-const LABEL: f64 = 16.0;
+const LABEL: f64 = 24.0;
+
+/// The width of a letter of the labels where they are largest: in a narrow window, which makes the chart smaller.
+const LETTER: f64 = 9.0;
 
 /// A value with its names.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +72,8 @@ impl Chart {
         let room = HEIGHT - TOP - BOTTOM;
         let of = |value: f64| if most > 0.0 { round(value / most * room) } else { 0.0 };
         let step = (WIDTH - 2.0 * LEFT) / (values.len().max(1) as f64);
+        let labels = values.iter().filter(|value| !value.label.is_empty()).count();
+        let letters = (WIDTH / labels.max(1) as f64 / LETTER) as usize;
         let bars = values.into_iter().enumerate().map(|(at, value)| {
             // Something is never shown as nothing.
             let height = if value.value > 0.0 { of(value.value).max(1.0) } else { 0.0 };
@@ -79,7 +84,7 @@ impl Chart {
                 width: round(step * 0.8).min(WIDEST),
                 height,
                 middle: round(x + (step * 0.4).min(WIDEST / 2.0)).clamp(LABEL, WIDTH - LABEL),
-                label: value.label,
+                label: shortened(value.label, letters),
                 name: value.name,
                 shown: value.shown,
             }
@@ -95,6 +100,14 @@ impl Chart {
     }
 }
 
+/// Shortens a label to so many letters; the table has the whole name.
+fn shortened(label: String, letters: usize) -> String {
+    match label.char_indices().nth(letters) {
+        None => label,
+        Some(_) => label.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
 fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -105,6 +118,18 @@ mod tests {
 
     fn value(value: f64) -> Value {
         Value { label: String::new(), name: String::new(), shown: String::new(), value }
+    }
+
+    #[test]
+    fn labels_fit_below_their_bars() {
+        let named = |name: &str| Value { label: name.to_owned(), ..value(1.0) };
+        let labels = |values: Vec<Value>| {
+            let chart = Chart::new(("", String::new()), ("", ""), values, None, |_| String::new());
+            chart.bars.into_iter().map(|bar| bar.label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(vec![named("no transcript"), named("refused")]), ["no transcript", "refused"]);
+        let many = ["no transcript", "refused"].repeat(4).into_iter().map(named).collect();
+        assert_eq!(labels(many)[..2], ["no tr…", "refus…"]);
     }
 
     #[test]

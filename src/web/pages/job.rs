@@ -87,7 +87,7 @@ struct ChargeView {
 
 struct HistoryView {
     at: String,
-    stage: String,
+    stage: &'static str,
     words: String,
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn get_job(
     });
     let history = shown.history.iter().rev().map(|entry| HistoryView {
         at: minute(entry.at),
-        stage: entry.stage.name().to_owned(),
+        stage: stage_words(entry.stage),
         words: entry.words.clone().unwrap_or_default(),
     });
     let request = request(&handler, job).await;

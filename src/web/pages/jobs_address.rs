@@ -125,7 +125,7 @@ impl JobsAddress {
 pub const SORTS: [(&str, BrowseSort, &str); 5] = [
     ("number", BrowseSort::Number, "Job"),
     ("name", BrowseSort::Name, "Recording"),
-    ("since", BrowseSort::Since, "At its stage"),
+    ("since", BrowseSort::Since, "Since"),
     ("length", BrowseSort::Length, "Length"),
     ("cost", BrowseSort::Cost, "Billed"),
 ];

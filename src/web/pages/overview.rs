@@ -7,7 +7,7 @@ use super::sources::{BudgetView, ServiceView, SourceView, budget_views};
 use super::words::{grouped, hours, when};
 use crate::control::explain::facts::facts;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, NightActivity, QueueActivity, QueueStatus};
-use crate::domain::count::{agree, count};
+use crate::domain::count::agree;
 use crate::domain::health::{Health, Level, QueueFacts, assess};
 use crate::domain::names::Timestamp;
 use crate::domain::reason::reason;
@@ -179,6 +179,10 @@ fn recordings(number: u64) -> String {
     format!("{} {}", grouped(number), agree(number, "recording", "recordings"))
 }
 
+fn jobs_words(number: u64) -> String {
+    format!("{} {}", grouped(number), agree(number, "job", "jobs"))
+}
+
 /// Says what was done lately, and when the queue is empty at this pace.
 fn pace(status: &QueueStatus, activity: &QueueActivity, zone: Zone, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
@@ -201,9 +205,9 @@ fn pace(status: &QueueStatus, activity: &QueueActivity, zone: Zone, now: Timesta
         open if per_hour > 0.0 => {
             let left = Duration::from_secs_f64((open as f64 / per_hour * 3600.0).min(1e9));
             let end = zone.format_minute(now.saturating_add(left));
-            lines.push(format!("{} open; at this pace the last is written about {end}.", count(open, "job")));
+            lines.push(format!("{} open; at this pace the last is written about {end}.", jobs_words(open)));
         }
-        open => lines.push(format!("{} open; nothing was written in the last {}.", count(open, "job"), span(measured))),
+        open => lines.push(format!("{} open; nothing was written in the last {}.", jobs_words(open), span(measured))),
     }
     if let Some(daemon) = &status.daemon {
         let kind = if daemon.pass { "A pass of `scribed once`" } else { "The daemon" };
@@ -281,24 +285,25 @@ fn faults_chart(activity: &QueueActivity) -> Chart {
     let values = activity.failed.iter().map(|(name, jobs)| Value {
         label: name.replace('_', " "),
         name: name.clone(),
-        shown: count(*jobs, "job"),
+        shown: jobs_words(*jobs),
         value: *jobs as f64,
     });
     let total: u64 = activity.failed.values().sum();
-    let summary = if total == 0 { "no job is failed".to_owned() } else { format!("{} failed", count(total, "job")) };
+    let summary = if total == 0 { "no job is failed".to_owned() } else { format!("{} failed", jobs_words(total)) };
     Chart::new(("Failed jobs by fault", summary), ("Fault", "Jobs"), values.collect(), None, |top| grouped(top as u64))
 }
 
 fn ages_chart(activity: &QueueActivity) -> Chart {
     let names = ["under an hour", "under a day", "under a week", "under 30 days", "longer"];
-    let values = names.into_iter().zip(activity.ages).map(|(name, jobs)| Value {
-        label: name.to_owned(),
+    let labels = ["< 1 h", "< 1 d", "< 7 d", "< 30 d", "longer"];
+    let values = names.into_iter().zip(labels).zip(activity.ages).map(|((name, label), jobs)| Value {
+        label: label.to_owned(),
         name: name.to_owned(),
-        shown: count(jobs, "job"),
+        shown: jobs_words(jobs),
         value: jobs as f64,
     });
     let total: u64 = activity.ages.iter().sum();
-    let summary = format!("{} open, by how long they are at their stage", count(total, "job"));
+    let summary = format!("{} open, by how long they are at their stage", jobs_words(total));
     Chart::new(("Age of the queue", summary), ("At its stage", "Jobs"), values.collect(), None, |top| {
         grouped(top as u64)
     })

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 
 pub(super) const GONE: &str = "The recording does not exist any more. The transcript stays.";
-const NO_TYPE: &str = "Browsers cannot play a recording in this format. The transcript is complete without it.";
+const NO_TYPE: &str = "Browsers cannot play a recording in this format.";
 const REMOTE: &str = "The recording is elsewhere: only the service reads it.";
 
 /// How a page offers the recording.
