@@ -114,7 +114,7 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
     let origin = origin(handler, &job).await?;
     let is_gone = is_gone(handler, &job).await;
-    let moved_to = if is_gone { moved_to(handler, &job).await? } else { None };
+    let moved_to = if is_gone { moved_to_soon(handler, &job).await? } else { None };
     let service = Some(handler.routing.service_of(&job.route_key()).clone());
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
@@ -133,6 +133,15 @@ async fn result_removed(handler: &CommandHandler, job: &Job) -> Option<Timestamp
     let Stage::Written { purchase_key, transcription, .. } = &job.stage else { return None };
     let (results, id) = ((handler.results)(&purchase_key.service), transcription.clone());
     blocking(move || results.removed_at(&id)).await
+}
+
+/// Returns what [`moved_to`] finds within [`TIME_OUT`]: who asks waits little longer.
+async fn moved_to_soon(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
+    tokio::select! {
+        biased;
+        moved = moved_to(handler, job) => moved,
+        () = handler.clock.sleep(TIME_OUT) => Ok(None),
+    }
 }
 
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which takes
