@@ -12,4 +12,6 @@ tests/s3/install.sh || echo "run.sh: going on without the S3 server" >&2
 tests/whisper/install.sh || echo "run.sh: going on without the library of whisper.cpp" >&2
 # Tests wait for disks, processes and time for about half of theirs: twice as many at a time as there are processors.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
+# .ci/run makes up more cases, and more worlds for the simulation.
+export PROPTEST_CASES="${PROPTEST_CASES:-64}"
 exec cargo test --locked "$@"

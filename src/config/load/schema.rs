@@ -192,6 +192,7 @@ mod tests {
     use super::*;
     use crate::config::load::read::parse;
     use std::path::Path;
+    use std::sync::LazyLock;
 
     /// Every setting, by its path.
     fn settings(keys: &[ConfigKey], path: &str, found: &mut Vec<String>) {
@@ -250,17 +251,17 @@ mod tests {
         }
     }
 
-    fn validator() -> (boon::Schemas, boon::SchemaIndex) {
+    static VALIDATOR: LazyLock<(boon::Schemas, boon::SchemaIndex)> = LazyLock::new(|| {
         let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
         compiler.add_resource("jobs.json", schema()).unwrap();
         let index = compiler.compile("jobs.json", &mut schemas).unwrap();
         (schemas, index)
-    }
+    });
 
     fn valid(text: &str) -> Result<(), String> {
-        let (schemas, index) = validator();
+        let (schemas, index) = &*VALIDATOR;
         let table: toml::Table = text.parse().unwrap();
-        schemas.validate(&serde_json::to_value(table).unwrap(), index).map_err(|error| error.to_string())
+        schemas.validate(&serde_json::to_value(table).unwrap(), *index).map_err(|error| error.to_string())
     }
 
     #[test]

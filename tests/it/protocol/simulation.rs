@@ -663,7 +663,7 @@ fn from_env(name: &str) -> Option<u64> {
 fn nothing_is_paid_twice_and_everything_ends() {
     let seeds = match from_env("SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..from_env("SIM_SEEDS").unwrap_or(400),
+        None => 0..from_env("SIM_SEEDS").unwrap_or(100),
     };
     if let Some((seed, report)) = search(seeds, Mutation::None) {
         let tail = report.trace.len().saturating_sub(400);

@@ -67,6 +67,7 @@ fn what_stands_beside_what_was_said_takes_little_memory() {
 }
 
 #[test]
+#[ignore = "run by .ci/run: it takes a minute"]
 fn a_million_words_take_memory_in_proportion_to_the_answer() {
     let word = |n: usize| {
         let at = n as f64 / 4.0;
