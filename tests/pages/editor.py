@@ -319,14 +319,18 @@ def two_editors(editor):
     editor.switch(one)
 
 
-def accept(editor):
-    editor.put_cursor(0, 0)
-    editor.keys("Accepted by hand: ")
+def name_first_speaker(editor, name):
     editor.click("#speakers", 0)
     editor.click("#speaker-list input", 0)
     editor.run("document.querySelector('#speaker-list input').select()")
-    editor.keys("Zoë O'Neil")
+    editor.keys(name)
     editor.chord("escape")
+
+
+def accept(editor):
+    editor.put_cursor(0, 0)
+    editor.keys("Accepted by hand: ")
+    name_first_speaker(editor, "Zoë O'Neil")
     editor.click("#accept", 0)
     editor.wait("document.getElementById('accepted-dialog').open")
     files = editor.run("return Array.from(document.querySelectorAll('#accepted-files li'), (f) => f.textContent)")
@@ -380,10 +384,7 @@ def for_documentation(editor, base, job, pictures):
     editor.size(1000, 940)
     editor.go(f"{base}/jobs/{job}/edit")
     editor.wait("document.querySelectorAll('#cues textarea').length >= 6")
-    editor.click("#speakers", 0)
-    editor.click("#speaker-list input", 0)
-    editor.keys("Ann Miller")
-    editor.chord("escape")
+    name_first_speaker(editor, "Ann Miller")
     editor.run("document.getElementById('click-plays').click()")
     editor.chord("alt", "n")
     editor.run("document.querySelectorAll('#cues textarea')[3].select()")
