@@ -114,16 +114,16 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
     let origin = origin(handler, &job).await?;
     let is_gone = is_gone(handler, &job).await;
-    let moved_to = if is_gone { moved_to_soon(handler, &job).await? } else { None };
+    // Whoever asks waits little longer.
+    let moved_to = match is_gone {
+        true => soon(handler, moved_to(handler, &job)).await.transpose()?.flatten(),
+        false => None,
+    };
     let service = Some(handler.routing.service_of(&job.route_key()).clone());
     let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
-    let changed = tokio::select! {
-        biased;
-        changed = changed_of(handler, &job) => changed.map(|(_, changed)| changed).unwrap_or_default(),
-        // Without them the rest is shown at once.
-        () = handler.clock.sleep(TIME_OUT) => Vec::new(),
-    };
+    let changed = soon(handler, changed_of(handler, &job)).await.flatten();
+    let changed = changed.map(|(_, changed)| changed).unwrap_or_default();
     let result_removed = result_removed(handler, &job).await;
     Ok(Shown { changed, paused, job, history, is_gone, origin, moved_to, facts, service, result_removed })
 }
@@ -135,12 +135,12 @@ async fn result_removed(handler: &CommandHandler, job: &Job) -> Option<Timestamp
     blocking(move || results.removed_at(&id)).await
 }
 
-/// Returns what [`moved_to`] finds within [`TIME_OUT`]: who asks waits little longer.
-async fn moved_to_soon(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
+/// Returns what this work finds within [`TIME_OUT`]: without it the rest is shown.
+async fn soon<T>(handler: &CommandHandler, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        moved = moved_to(handler, job) => moved,
-        () = handler.clock.sleep(TIME_OUT) => Ok(None),
+        done = work => Some(done),
+        () = handler.clock.sleep(TIME_OUT) => None,
     }
 }
 
@@ -189,11 +189,8 @@ async fn is_gone(handler: &CommandHandler, job: &Job) -> bool {
         MediaFile::File { path, .. } => path,
         MediaFile::Remote(_) => return false,
         medium @ MediaFile::Object { .. } => {
-            return tokio::select! {
-                biased;
-                looked = medium.look() => matches!(looked, Ok(FileLook::Nothing)) && mount.there().await.is_ok(),
-                () = handler.clock.sleep(TIME_OUT) => false,
-            };
+            let looked = soon(handler, medium.look()).await;
+            return matches!(looked, Some(Ok(FileLook::Nothing))) && mount.there().await.is_ok();
         }
     };
     let look = move || {

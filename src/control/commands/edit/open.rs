@@ -40,7 +40,8 @@ pub async fn open(handler: &CommandHandler, job: &Job) -> Result<OpenedText, Com
     let head = DraftHead::of(current.as_ref());
     let draft = current.filter(|draft: &TextDraft| draft.state == DraftState::Open);
     let own = DraftText { cues: cues.collect(), speakers: names.collect() };
-    let lines = caption_lines(draft.as_ref().map_or(&own, |draft| &draft.text), text.layout);
+    let (shown, layout) = (draft.as_ref().map_or(&own, |draft| &draft.text).clone(), text.layout);
+    let lines = blocking(move || caption_lines(&shown, layout)).await;
     Ok(OpenedText {
         base,
         language: text.transcript.languages.first().cloned(),
