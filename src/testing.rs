@@ -34,6 +34,9 @@ pub mod client {
     pub mod http {
         pub use crate::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
     }
+    pub mod record_evidence {
+        pub use crate::client::record_evidence::{RecordEvidence, RecordMark};
+    }
 }
 pub mod clock {
     pub use crate::clock::{Clock, Steady, SystemClock, Uptime};

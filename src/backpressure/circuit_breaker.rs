@@ -14,6 +14,10 @@ const WRONG_IN_A_ROW: u32 = 3;
 /// archive must not fail because of one wrong parameter.
 const REFUSED_IN_A_ROW: u32 = 10;
 
+/// How many answers in a row that may be those of other recordings make scribed ask a person: what is bought at a service
+/// that mixes up its records is of no use.
+const MAX_MISMATCHES_IN_A_ROW: u32 = 10;
+
 /// What may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircuitState {
@@ -38,6 +42,8 @@ pub struct CircuitBreaker {
     wrong: u32,
     refusals: u32,
     refusal: Option<(u16, String)>,
+    /// Answers that may be those of other recordings, since one was that of its own.
+    mismatches: u32,
     careful: bool,
     /// How many times the key or the account was refused since a create was last accepted.
     barred: u32,
@@ -56,7 +62,17 @@ struct OpenCircuit {
 impl CircuitBreaker {
     /// Makes a closed circuit breaker. Trials of an outage follow the waits of `policy`.
     pub fn new(policy: RetryPolicy) -> Self {
-        Self { policy, open: None, doubted: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
+        Self {
+            policy,
+            open: None,
+            doubted: None,
+            wrong: 0,
+            refusals: 0,
+            refusal: None,
+            mismatches: 0,
+            careful: false,
+            barred: 0,
+        }
     }
 
     /// Applies a changed configuration. Questions to a person count as answered. The next trial of an outage may be
@@ -64,7 +80,7 @@ impl CircuitBreaker {
     /// starts from the beginning, except that creates still go one at a time while one is unknown.
     pub fn reconfigure(&mut self, policy: RetryPolicy, is_same_client: bool) {
         self.policy = policy;
-        (self.refusals, self.refusal) = (0, None);
+        (self.refusals, self.refusal, self.mismatches) = (0, None, 0);
         let is_throttled = |open: &&mut OpenCircuit| matches!(open.fault.kind, FaultKind::Throttled { .. });
         if let Some(open) = self.open.as_mut().filter(|open| !is_throttled(open)) {
             (open.until, open.firm) = (open.since, open.since);
@@ -79,7 +95,7 @@ impl CircuitBreaker {
         match &self.open {
             Some(open) if now < open.until => CircuitState::Open(open.until),
             Some(_) => CircuitState::HalfOpen,
-            None if self.refusals >= REFUSED_IN_A_ROW => CircuitState::Refused,
+            None if self.question().is_some() => CircuitState::Refused,
             None => CircuitState::Closed,
         }
     }
@@ -100,10 +116,24 @@ impl CircuitBreaker {
         out.map(|open| (&open.fault, now.since(open.since)))
     }
 
-    /// Returns the text of the refusal that a person is asked about.
-    pub fn question(&self) -> Option<&str> {
-        let is_asked = self.refusals >= REFUSED_IN_A_ROW;
-        self.refusal.as_ref().filter(|_| is_asked).map(|(_, words)| words.as_str())
+    /// Returns what a person is asked about, as text.
+    pub fn question(&self) -> Option<String> {
+        let refusal = self.refusal.as_ref().filter(|_| self.refusals >= REFUSED_IN_A_ROW);
+        if let Some((_, words)) = refusal {
+            return Some(format!("it rejects one file after the other: {words}"));
+        }
+        (self.mismatches >= MAX_MISMATCHES_IN_A_ROW).then(|| {
+            format!(
+                "its last {} answers may all be those of other recordings (`scribed jobs --stage submitted` lists them); \
+                 scribed buys nothing there until `scribed reload`",
+                self.mismatches
+            )
+        })
+    }
+
+    /// Records that an answer was that of its recording.
+    pub fn matched(&mut self) {
+        self.mismatches = 0;
     }
 
     /// Records that a job's request succeeded. A request that was sent before the service asked for fewer requests or
@@ -153,8 +183,10 @@ impl CircuitBreaker {
                 self.open(fault, now, jitter) && self.barred == 1
             }
             _ => {
-                if let FaultKind::Refused { status } = fault.kind {
-                    self.refused(status, &fault.words);
+                match fault.kind {
+                    FaultKind::Refused { status } => self.refused(status, &fault.words),
+                    FaultKind::Mismatch => self.mismatches += 1,
+                    _ => {}
                 }
                 false
             }
@@ -304,7 +336,25 @@ mod tests {
             breaker.failed(&fault(FaultKind::Refused { status: 422 }), at(0), 0.0);
         }
         assert_eq!(breaker.state(at(0)), CircuitState::Refused);
-        assert_eq!(breaker.question(), Some("words"));
+        assert_eq!(breaker.question().as_deref(), Some("it rejects one file after the other: words"));
+    }
+
+    #[test]
+    fn answers_of_other_recordings_again_and_again_ask_a_person() {
+        let mut breaker = breaker();
+        for _ in 1..MAX_MISMATCHES_IN_A_ROW {
+            breaker.failed(&fault(FaultKind::Mismatch), at(0), 0.0);
+            breaker.created(at(0));
+        }
+        breaker.matched();
+        for _ in 0..MAX_MISMATCHES_IN_A_ROW {
+            assert_eq!(breaker.state(at(0)), CircuitState::Closed);
+            breaker.failed(&fault(FaultKind::Mismatch), at(0), 0.0);
+            breaker.created(at(0));
+        }
+        assert_eq!(breaker.state(at(0)), CircuitState::Refused, "nothing more is bought");
+        breaker.reconfigure(breaker.policy, true);
+        assert_eq!(breaker.state(at(0)), CircuitState::Closed, "a person has looked");
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum Observation<'a> {
     Uploaded,
     /// A create was accepted.
     Created,
+    /// An answer was that of its recording.
+    Matched,
     /// The number of running transcriptions, including one that was just accepted.
     Running(usize),
     /// A list was read.
@@ -187,6 +189,10 @@ impl ServiceGate {
                 state.failures.succeeded(StageKind::Uploaded);
                 state.breaker.created(now).then_some(GateChange::OutageEnded)
             }
+            Observation::Matched => {
+                state.breaker.matched();
+                None
+            }
             Observation::Uploaded => {
                 state.limits.uploads.got_through(self.uploads_with_this());
                 None
@@ -282,7 +288,7 @@ impl ServiceGate {
 
     /// Returns the text of the refusal that a person is asked about.
     pub fn question(&self) -> Option<String> {
-        self.state().breaker.question().map(str::to_owned)
+        self.state().breaker.question()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -416,7 +422,7 @@ mod tests {
         (0..10).for_each(|_| drop(gate.observe(Observation::Failed(&fault(FaultKind::Refused { status: 422 })))));
         assert_eq!(gate.permit(RequestKind::Submit), Permit::Withheld);
         assert_eq!(gate.permit(RequestKind::Read), Permit::Granted);
-        assert_eq!(gate.question().as_deref(), Some("words"));
+        assert_eq!(gate.question().as_deref(), Some("it rejects one file after the other: words"));
     }
 
     #[test]

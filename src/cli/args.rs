@@ -456,7 +456,7 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect", "manifest"], conflicts_with_all = ["failed", "incomplete", "suspect", "manifest"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete", "suspect", "mismatch", "manifest"], conflicts_with_all = ["failed", "incomplete", "suspect", "mismatch", "manifest"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
@@ -467,6 +467,9 @@ pub struct AcknowledgeArgs {
     /// All jobs that are suspect: the check of their results warns of something
     #[arg(long)]
     pub suspect: bool,
+    /// All jobs that wait because the service's answer may be that of another recording: writes these answers
+    #[arg(long)]
+    pub mismatch: bool,
     /// All ended jobs of the rows of this manifest, which is gone: its path below its source's folder, as
     /// `status --check` prints it
     #[arg(long, value_name = "MANIFEST")]
@@ -577,13 +580,13 @@ fn channels(text: &str) -> Result<u64, String> {
 #[derive(Debug, Args)]
 pub struct RetryArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written", "incomplete"], conflicts_with_all = ["failed", "written", "incomplete"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written", "incomplete", "mismatch"], conflicts_with_all = ["failed", "written", "incomplete", "mismatch"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
-    /// All jobs that are incomplete and not acknowledged: buys their transcriptions again, as jobs.toml says now.
-    /// Shows the cost first, and asks
+    /// All jobs that are incomplete and not acknowledged: reads their transcriptions from the service again, which is
+    /// free, and buys again what is incomplete there too, as jobs.toml says now. Shows the cost first, and asks
     #[arg(long, conflicts_with_all = ["failed", "written", "pay_again"])]
     pub incomplete: bool,
     /// With --incomplete, only jobs that lack this enrichment, as diarization or translation; may be repeated
@@ -592,6 +595,9 @@ pub struct RetryArgs {
     /// With --incomplete, do not ask
     #[arg(short = 'y', long, requires = "incomplete")]
     pub yes: bool,
+    /// All jobs that wait because the service's answer may be that of another recording: reads the records again
+    #[arg(long, conflicts_with_all = ["failed", "written", "incomplete", "fresh", "pay_again"])]
+    pub mismatch: bool,
     /// All jobs whose outputs are written; requires --fresh
     #[arg(long, requires = "fresh", conflicts_with = "failed")]
     pub written: bool,

@@ -5,6 +5,7 @@
 use crate::client::contract::{
     AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordState, UnreadableItem,
 };
+use crate::client::record_evidence::RecordEvidence;
 use crate::client::status_class::{StatusClass, meaning};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -203,13 +204,13 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: ReadMoment) -> Result<RecordState, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
-        Ok(Read::Done(audio, took)) => Ok(RecordState::Done { raw: body, audio, took }),
+        Ok(Read::Done { audio, took, evidence }) => Ok(RecordState::Done { raw: body, audio, took, evidence }),
         Err(why) => Err((why, body)),
     }
 }
 
 enum Read {
-    Done(AudioAmount, Option<Duration>),
+    Done { audio: AudioAmount, took: Option<Duration>, evidence: RecordEvidence },
     Other(RecordState),
 }
 
@@ -226,7 +227,10 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: ReadMoment) -> Result<Read
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
-    let done = |result: &ResultHead| Read::Done(result.audio(), took(&record));
+    let done = |result: &ResultHead| {
+        let (audio, took, evidence) = (result.audio(), took(&record), RecordEvidence::of(&record));
+        Read::Done { audio, took, evidence }
+    };
     Ok(match (&record.status, &record.result) {
         (Status::Done, Some(result)) if result.has_content() => done(result),
         (Status::Done, _) => Read::Other(without_result(id, &record, at)),
@@ -271,7 +275,7 @@ fn request_id<R, M>(record: &Record<R, M>) -> Option<String> {
 const NOTHING_TO_WRITE: u16 = 422;
 
 /// Reads the record of a transcription. One whose status is missing or no text, but that has a transcript, is done.
-fn record_of_answer(body: &[u8]) -> serde_json::Result<Record<ResultHead, IgnoredAny>> {
+fn record_of_answer(body: &[u8]) -> serde_json::Result<Record<ResultHead, BoundedValue>> {
     tolerant::read(body).or_else(|error| {
         let has_transcript = |result: &ResultHead| result.has_transcription();
         let kept = Record::of_kept(body).ok().filter(|kept| kept.result.as_ref().is_some_and(has_transcript));

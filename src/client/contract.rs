@@ -1,5 +1,6 @@
 //! The interface of a client for a transcription service. Faults are returned as data; the caller decides about them.
 
+use crate::client::record_evidence::RecordEvidence;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::remote_url::RemoteUrl;
@@ -103,6 +104,8 @@ pub enum RecordState {
         audio: AudioAmount,
         /// The time from the creation to the end, by the service's dates.
         took: Option<Duration>,
+        /// Whose result it is, as far as the record says.
+        evidence: RecordEvidence,
     },
     /// It ended in an error ([`crate::domain::fault::FaultKind::Dead`]), or does not exist any more
     /// ([`crate::domain::fault::FaultKind::Gone`]).

@@ -5,6 +5,7 @@
 pub(crate) mod answer;
 pub(crate) mod contract;
 pub(crate) mod http;
+pub(crate) mod record_evidence;
 mod stall_detector;
 mod status_class;
 mod upload_body;

@@ -380,6 +380,7 @@ mod tests {
                     by: Some(JobId(number)),
                     origin: None,
                     sighted: None,
+                    confirmed: *purchase_number > 1,
                 };
                 store.import_row(&StoredRow::Purchase(Box::new((purchase_key, bought)))).unwrap();
             }

@@ -92,6 +92,9 @@ pub enum FaultKind {
     Window,
     /// A person has to decide; the text says what.
     Asks,
+    /// The answer for an accepted transcription may be that of another recording. It is kept and not written until a
+    /// person decides.
+    Mismatch,
     /// A state that should be impossible.
     Bug,
 }
@@ -149,11 +152,12 @@ impl FaultKind {
             Self::Budget => "budget",
             Self::Window => "window",
             Self::Asks => "asks",
+            Self::Mismatch => "mismatch",
             Self::Bug => "bug",
         }
     }
 
-    pub const NAMES: [&str; 24] = [
+    pub const NAMES: [&str; 25] = [
         "refused",
         "barred",
         "throttled",
@@ -177,6 +181,7 @@ impl FaultKind {
         "budget",
         "window",
         "asks",
+        "mismatch",
         "bug",
     ];
 }
@@ -216,7 +221,7 @@ impl Fault {
             | FaultKind::NoRoom
             | FaultKind::Budget
             | FaultKind::Window => Blame::World,
-            FaultKind::Asks | FaultKind::Sidecar | FaultKind::NotAllowed => Blame::Person,
+            FaultKind::Asks | FaultKind::Mismatch | FaultKind::Sidecar | FaultKind::NotAllowed => Blame::Person,
         }
     }
 

@@ -173,6 +173,10 @@ pub struct Job {
     /// sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentAudio>,
+    /// How long the sent audio is in milliseconds, as far as a header or the service's answer to the upload said before
+    /// the create; `None` if that is not known, if another job sent it, or in records of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_millis: Option<u64>,
     /// The parts in which the recording is sent; `None` if it is sent whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Box<Split>>,
@@ -250,6 +254,7 @@ impl Job {
             request_record: None,
             vouched: None,
             sent: None,
+            sent_millis: None,
             split: None,
             too_long: None,
             bumped: None,
@@ -321,9 +326,11 @@ impl Job {
                 if let Stage::Submitting { intent, .. } = &self.stage {
                     self.bought_at = Some(intent.origin.clone());
                 }
+                self.sent_millis = self.submitted_millis();
             }
             JobEvent::Adopted { purchase_number, origin, transcription, .. } => {
                 self.bought_at.clone_from(origin);
+                self.sent_millis = self.submitted_millis();
                 // A purchase number of this job is never used twice: the tokens would be equal.
                 self.purchase_number = self.purchase_number.max(*purchase_number);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
@@ -425,6 +432,16 @@ impl Job {
             charges: std::mem::take(&mut self.charges),
             ..Self::found(self.id, self.key.clone(), self.seen, self.since, self.since)
         };
+    }
+
+    /// Returns how long the audio of the create is whose transcription is now known: that which was just sent, or which
+    /// has another id at the service.
+    fn submitted_millis(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Submitting { audio, .. } => Some(audio.millis).filter(|millis| *millis > 0),
+            Stage::Submitted { .. } => self.sent_millis,
+            _ => None,
+        }
     }
 
     /// Returns how often the longest part that is sent was halved.
@@ -533,9 +550,16 @@ impl Job {
         self.stage.is_end() && self.manifest().is_some()
     }
 
-    /// Whether the job ended in a way that a person can acknowledge.
+    /// Whether the job ended in a way that a person can acknowledge, or waits for a person to acknowledge its answer.
     pub fn may_be_acknowledged(&self) -> bool {
-        matches!(self.stage, Stage::Failed { .. }) || self.is_incomplete() || !self.warnings().is_empty()
+        let is_shortfall = self.is_incomplete() || !self.warnings().is_empty();
+        matches!(self.stage, Stage::Failed { .. }) || is_shortfall || self.awaits_confirmation()
+    }
+
+    /// Whether the job waits for a person to say whether the service's answer is that of its recording.
+    pub fn awaits_confirmation(&self) -> bool {
+        let is_doubted = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Mismatch);
+        is_doubted && matches!(self.stage, Stage::Submitted { .. })
     }
 
     /// Returns what the check of the result found. Empty if the outputs are not written.

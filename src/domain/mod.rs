@@ -1,6 +1,7 @@
 //! The domain, without time, disk, network or async: names, the job and its stages, the purchase token, the retry
 //! decision. Start reading at `stage.rs`.
 
+pub(crate) mod audio_length;
 pub(crate) mod budget;
 pub(crate) mod callback_auth;
 pub(crate) mod charge;

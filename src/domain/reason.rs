@@ -87,7 +87,7 @@ pub fn job_wait_reason(job: &Job) -> WaitReason {
         };
     };
     match fault.kind {
-        F::Asks => WaitReason::Person,
+        F::Asks | F::Mismatch => WaitReason::Person,
         F::Sidecar => WaitReason::Sidecar,
         F::Held => WaitReason::Hold,
         F::Awaited => WaitReason::MissingFile,

@@ -1,4 +1,5 @@
-//! `scribed acknowledge`: marks jobs that failed, are incomplete or are suspect, or whose manifest is gone, as handled.
+//! `scribed acknowledge`: marks jobs that failed, are incomplete or are suspect, or whose manifest is gone, as handled, and
+//! answers that were in doubt as right.
 
 use crate::cli::args::AcknowledgeArgs;
 use crate::cli::render::job_json::row;
@@ -43,12 +44,13 @@ fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>,
     let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
     let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection.clone() });
     let suspect = args.suspect.then(|| Selection { suspect: true, kind: None, ..selection.clone() });
+    let doubted = args.mismatch.then(|| Selection::of_mismatch(selection.source.clone()));
     let listed = args.manifest.as_ref().map(|manifest| Selection {
         stages: StageKind::ALL.into_iter().filter(|kind| kind.is_end()).collect(),
         manifest: Some(RelPath::new(manifest.as_os_str().as_bytes())),
         ..selection
     });
-    Ok([failed, incomplete, suspect, listed].into_iter().flatten().collect())
+    Ok([failed, incomplete, suspect, doubted, listed].into_iter().flatten().collect())
 }
 
 struct Work<'a> {

@@ -8,11 +8,13 @@ use crate::cli::runtime::batch_result::{BatchResult, for_each_request, for_each_
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
+use crate::cli::runtime::service_session::with_services;
 use crate::config::model::Config;
 use crate::control::transport::protocol::{
     CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Retried, RetryCost, Selection,
 };
 use crate::domain::count::{agree, count};
+use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
 use std::io;
@@ -24,21 +26,46 @@ use std::path::Path;
 /// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    let selection = selection(&config, args)?;
+    let reads_services = context.daemon(&config)?.is_none() && is_read_again(context, &config, args).await?;
+    match reads_services {
+        true => with_services(context, async |queue: &QueueAccess| retry(context, &config, args, queue).await).await,
+        false => retry(context, &config, args, &context.queue(&config).await?).await,
+    }
+}
+
+/// Whether the results of some of the jobs are incomplete, so that their transcriptions are read from the service again.
+async fn is_read_again(context: &Context, config: &Config, args: &RetryArgs) -> Result<bool, CommandError> {
+    if args.incomplete || args.fresh || args.jobs.is_empty() {
+        return Ok(args.incomplete);
+    }
+    let queue = context.queue(config).await?;
+    for typed in &args.jobs {
+        let shown = queue.try_request(ControlRequest::Show { job: parse_job_selector(typed)? }).await?;
+        if matches!(shown, Ok(ControlAnswer::Shown(shown)) if shown.job.is_incomplete()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn retry(context: &Context, config: &Config, args: &RetryArgs, queue: &QueueAccess) -> Result<u8, CommandError> {
+    let selection = selection(config, args)?;
     let (pay_again, fresh) = (args.pay_again, args.fresh);
     let request = |job| ControlRequest::Retry { job, pay_again, fresh };
-    let queue = context.queue(&config).await?;
     let mut work = Work { context, sum: Sum::default() };
     if args.incomplete {
-        let Some(requests) = agreed_requests(context, &config, &queue, args, selection).await? else { return Ok(0) };
-        for_each_request(&queue, requests, |selector, answer| work.count(selector, answer)).await?;
-    } else if args.failed || args.written {
-        for_each_selected(&queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
+        let requests = agreed_requests(&mut work, config, queue, args, selection).await?;
+        for_each_request(queue, requests, |selector, answer| work.count(selector, answer)).await?;
+    } else if args.failed || args.written || args.mismatch {
+        for_each_selected(queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
     } else {
         for typed in &args.jobs {
             let answer = queue.try_request(request(parse_job_selector(typed)?)).await?;
             work.count(typed, answer)?;
         }
+    }
+    if args.incomplete && work.sum.batch == BatchResult::default() {
+        return Ok(0); // said already
     }
     work.sum.print(context)?;
     let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
@@ -48,24 +75,29 @@ pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError
     Ok(work.sum.batch.exit_code())
 }
 
-/// Shows what continuing the incomplete jobs costs, and returns the requests for them; `None` if there are no such
-/// jobs, or if the person does not agree.
+/// Reads the transcriptions of the incomplete jobs from the service again, which is free, shows what continuing the others
+/// costs, and returns the requests for those; none if there are no such jobs, or if the person does not agree.
 async fn agreed_requests(
-    context: &Context,
+    work: &mut Work<'_>,
     config: &Config,
     queue: &QueueAccess,
     args: &RetryArgs,
     mut selection: Selection,
-) -> Result<Option<Vec<(JobId, ControlRequest)>>, CommandError> {
+) -> Result<Vec<(JobId, ControlRequest)>, CommandError> {
+    let context = work.context;
     let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
         return Err(protocol_mismatch());
     };
-    let (mut estimator, mut requests) = (Estimator::new(config, &status.budget), Vec::new());
+    let (mut estimator, mut requests, mut is_any) = (Estimator::new(config, &status.budget), Vec::new(), false);
     loop {
         let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
             return Err(protocol_mismatch());
         };
         for (job, kind) in page.jobs.iter().filter_map(|job| Some((job, kind_of(job, &args.enrichment)?))) {
+            is_any = true;
+            if kind == RetryKind::Buy && work.is_whole_at_service(queue, job).await? {
+                continue;
+            }
             estimator.add(job, kind);
             requests.push((job.id, request_for(job.id, kind, args.fresh)));
         }
@@ -74,17 +106,19 @@ async fn agreed_requests(
             break;
         }
     }
-    if requests.is_empty() {
+    if !is_any {
         let which = if args.enrichment.is_empty() { "" } else { " and lacks one of these enrichments" };
         context.print_line(&format!("no job is incomplete{which} (acknowledged ones do not count)"))?;
-        return Ok(None);
+    }
+    if requests.is_empty() {
+        return Ok(requests);
     }
     estimator.print(context)?;
     if confirm(context, args.yes)? {
-        return Ok(Some(requests));
+        return Ok(requests);
     }
-    context.print_line("nothing was changed")?;
-    Ok(None)
+    context.print_line("no job was bought again")?;
+    Ok(Vec::new())
 }
 
 /// The request for one incomplete job. With `--fresh`, an unchanged request is not bought again.
@@ -101,6 +135,9 @@ fn selection(config: &Config, args: &RetryArgs) -> Result<Selection, CommandErro
     if args.incomplete {
         return Ok(Selection { source, incomplete: true, unacknowledged: true, ..Selection::default() });
     }
+    if args.mismatch {
+        return Ok(Selection::of_mismatch(source));
+    }
     let stage = if args.written { StageKind::Written } else { StageKind::Failed };
     Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), ..Selection::default() })
 }
@@ -111,6 +148,16 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// Whether the service has more of a job's result than was kept: then the job continues, at no cost.
+    async fn is_whole_at_service(&mut self, queue: &QueueAccess, job: &Job) -> Result<bool, CommandError> {
+        let request = ControlRequest::Retry { job: JobSelector::Number(job.id), pay_again: false, fresh: false };
+        match queue.try_request(request).await? {
+            Ok(ControlAnswer::Retried(retried)) => Ok(self.sum.add(self.context, &retried).map(|()| true)?),
+            Ok(_) => Err(protocol_mismatch()),
+            Err(_) => Ok(false),
+        }
+    }
+
     fn count(&mut self, selector: &Path, answer: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
         match answer {
             Ok(ControlAnswer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),

@@ -6,7 +6,7 @@ use crate::domain::job::Job;
 use crate::source::recording_place::resolve_below;
 
 /// Acknowledges a job that failed, is incomplete or is suspect, or whose manifest is gone. A second time changes
-/// nothing.
+/// nothing. A job whose answer is in doubt goes on with that answer.
 ///
 /// # Errors
 /// [`CommandRefusal::Declined`] for another job.
@@ -17,10 +17,15 @@ pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Resu
         let job = handler.job(&JobSelector::Number(job.id)).await?;
         let (id, stage) = (job.id, job.stage.kind().name());
         let words = format!(
-            "job {id} is {stage}: you can only acknowledge a job that failed, is incomplete or is suspect, or that \
-             has ended and whose manifest is gone"
+            "job {id} is {stage}: you can only acknowledge a job that failed, is incomplete or is suspect, one that \
+             waits because its answer may be that of another recording, or one that has ended and whose manifest is \
+             gone"
         );
         return Err(CommandRefusal::Declined(words));
+    }
+    if job.awaits_confirmation() {
+        handler.wake_engines();
+        handler.wake_executor();
     }
     tracing::info!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "a person acknowledged a job");
     handler.job(&JobSelector::Number(job.id)).await

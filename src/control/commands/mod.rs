@@ -15,6 +15,7 @@ pub(crate) mod erase;
 pub(crate) mod forget;
 pub(crate) mod list;
 pub(crate) mod pause;
+mod read_again;
 pub(crate) mod reload;
 pub(crate) mod render;
 pub(crate) mod retry_fresh;

@@ -1,5 +1,6 @@
 //! Commands that change single jobs: retry, cancel, bump.
 
+use super::read_again::{ReadAgain, read_again};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobSelector, Retried, RetryCost};
 use crate::domain::fault::FaultKind;
@@ -23,12 +24,18 @@ pub(crate) enum Step {
 /// How often a command is tried on a job that changes between the decision and the change.
 const TRIES: u32 = 100;
 
-/// Continues a job now.
+/// Continues a job now. What is incomplete is read from the service again first: it may be whole there by now.
 ///
 /// # Errors
 /// [`CommandRefusal::Declined`] if there is nothing to retry, or if the job might be paid for twice.
 pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
-    let (job, cost) = decide_and_apply(handler, wanted, &|job| compare_retry(job, pay_again)).await?;
+    let job = handler.job(wanted).await?;
+    let read = if job.is_incomplete() { Some(read_again(handler, &job).await) } else { None };
+    let decide = |job: &Job| match &read {
+        Some(read) if job.is_incomplete() => retry_incomplete(job, read),
+        _ => compare_retry(job, pay_again),
+    };
+    let (job, cost) = decide_and_apply(handler, wanted, &decide).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
@@ -120,9 +127,6 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         Stage::Skipped { why: Skip::Erased } => {
             Step::Take(JobEvent::Grew { stamp: job.seen }.into(), RetryCost::Nothing)
         }
-        // The kept result is read again: a later release may be able to read all of it. This buys nothing.
-        Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived.into(), RetryCost::Nothing),
-        Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
             Step::Decline(
@@ -134,11 +138,24 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
     }
 }
 
-/// Says how to buy an incomplete job again: an ordinary retry would only bring the same result.
-fn incomplete(job: &Job) -> String {
+/// Returns what a retry does with an incomplete job, once its transcription was read from the service again. This buys
+/// nothing. A kept result that could not be read is read again in any case: a later release may be able to.
+fn retry_incomplete(job: &Job, read: &ReadAgain) -> Step {
+    match read {
+        ReadAgain::NoBetter | ReadAgain::Unread(_) if job.unread().is_none() => Step::Decline(incomplete(job, read)),
+        _ => Step::Take(JobEvent::Revived.into(), RetryCost::Nothing),
+    }
+}
+
+/// Says why an incomplete job stays as it is, and how to buy it again.
+fn incomplete(job: &Job, read: &ReadAgain) -> String {
+    let read = match read {
+        ReadAgain::Unread(why) => format!("scribed could not read it from the service again: {why}"),
+        _ => "scribed has read it from the service again, which has no more of it".to_owned(),
+    };
     format!(
-        "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says \
-         now, with another purchase if that differs: scribed retry --fresh {0}. To buy the same again: scribed \
+        "job {0} is {1}. {read}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml \
+         says now, with another purchase if that differs: scribed retry --fresh {0}. To buy the same again: scribed \
          retry --fresh --pay-again {0}. To leave it as it is: scribed acknowledge {0}",
         job.id,
         reason(job)

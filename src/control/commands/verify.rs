@@ -1,21 +1,20 @@
 //! Comparing the outputs of written jobs with what was written. Missing ones can be written again, from the kept result
 //! or from the service's. This buys nothing.
 
+use super::read_again::{read_answer, save};
 use crate::blocking::{blocking, within};
-use crate::client::contract::RecordState;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
     CommandRefusal, OutputState, VerifiedJob, VerifiedOutput, VerifyPiece, VerifyQuery,
 };
 use crate::domain::job::{Job, Output};
-use crate::domain::names::{Hash, ServiceName, TranscriptionId};
+use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::output::results::describe_removal;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::join_parts::{JoinContext, join_kept};
-use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::rerender::path_of;
 use crate::pipeline::stages::write::restore::NotRestored;
@@ -212,7 +211,7 @@ async fn download_again(
 ) -> Result<(), String> {
     let service = &purchase_key.service;
     let Some(split) = job.split.as_deref().filter(|_| transcription.is_joined()) else {
-        return download(handler, job, service, transcription).await;
+        return download(handler, job, purchase_key, transcription).await;
     };
     // Each turn downloads one part, or ends.
     let results = Arc::new((handler.results)(service));
@@ -222,8 +221,9 @@ async fn download_again(
         let lost = join_kept(&context, job, split, purchase_key, transcription).await;
         let Some(lost) = lost.map_err(|fault| fault.words)? else { return Ok(()) };
         let part = job.split.iter().flat_map(|split| split.bought()).find(|(range, _)| *range == lost);
-        let Some((_, part)) = part else { break };
-        download(handler, job, service, &part.transcription).await?;
+        let Some((range, part)) = part else { break };
+        let of_part = PurchaseKey { part: Some(range), ..purchase_key.clone() };
+        download(handler, job, &of_part, &part.transcription).await?;
     }
     Err("its kept results are missing and cannot be kept: check the state directory".to_owned())
 }
@@ -231,34 +231,21 @@ async fn download_again(
 async fn download(
     handler: &CommandHandler,
     job: &Job,
-    service: &ServiceName,
+    purchase_key: &PurchaseKey,
     transcription: &TranscriptionId,
 ) -> Result<(), String> {
-    let again = format!("scribed buys nothing by itself; `scribed retry --fresh --pay-again {}` buys it again", job.id);
-    let client = handler.clients.iter().find(|client| client.identity().service == *service);
-    let (results, id) = ((handler.results)(service), transcription.clone());
+    let (results, id) = ((handler.results)(&purchase_key.service), transcription.clone());
     let lost = match blocking(move || results.removed_at(&id)).await {
         Some(at) => format!("was {}", describe_removal(at)),
         None => "is missing".to_owned(),
     };
-    let client = client
-        .ok_or_else(|| format!("its kept result {lost}, and this command cannot ask service `{service}`; {again}"))?;
-    if let Some(words) = at_other_address(job, client.identity()) {
-        return Err(format!("its kept result {lost}, and {words}"));
-    }
-    let raw = match client.read(transcription).await {
-        Ok(RecordState::Done { raw, .. }) => raw,
-        Ok(RecordState::Pending(status)) => {
-            return Err(format!("the service reports its transcription as {status}; {again}"));
-        }
-        Ok(RecordState::Lost(fault)) | Err(fault) => {
-            return Err(format!(
-                "its kept result {lost}, and the service does not return it: {}; {again}",
-                fault.words
-            ));
-        }
-    };
-    let (results, id) = ((handler.results)(service), transcription.clone());
-    let kept = blocking(move || results.save(&id, &raw)).await;
-    kept.map_err(|error| format!("cannot save the result in the state directory: {error}"))
+    let raw = read_answer(handler, job, purchase_key, transcription).await.map_err(|why| {
+        format!(
+            "its kept result {lost}, and {why}; scribed buys nothing by itself: `scribed retry --fresh --pay-again {}` \
+             buys it again",
+            job.id
+        )
+    })?;
+    let (results, id) = ((handler.results)(&purchase_key.service), transcription.clone());
+    blocking(move || save(&results, &id, &raw)).await
 }

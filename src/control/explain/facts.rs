@@ -156,7 +156,7 @@ fn processing_order(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
 }
 
 fn persons_decision(job: &Job) -> Option<JobFact> {
-    let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed);
+    let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::Mismatch | FaultKind::NotAllowed);
     let fault = job.fault.as_ref().filter(asks).filter(|_| job.due.is_none())?;
     let id = job.id;
     let fix = format!(

@@ -103,10 +103,10 @@ fn step_without_due_time(job: &Job) -> String {
 /// Names the commands that may complete the result of an incomplete job.
 fn completion_commands(job: &Job) -> String {
     let id = job.id;
-    let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept result again, at no cost; "));
-    let fresh =
-        format!("`scribed retry --fresh {id}` requests what jobs.toml says now, with another purchase if that differs");
-    read.unwrap_or_default() + &fresh
+    format!(
+        "`scribed retry {id}` reads the transcription from the service again, at no cost; `scribed retry --fresh {id}` \
+         requests what jobs.toml says now, with another purchase if that differs"
+    )
 }
 
 fn step_held_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
@@ -183,9 +183,9 @@ mod tests {
         insta::assert_snapshot!(all.iter().map(step_without_due_time).collect::<Vec<_>>().join("\n"), @r"
         nothing by itself: `scribed retry 7` continues it; `scribed acknowledge 7` acknowledges the failure
         nothing by itself: `scribed retry 7` continues it
-        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
-        nothing: it was acknowledged with `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
-        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry 7` reads the kept result again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry 7` reads the transcription from the service again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing: it was acknowledged with `scribed acknowledge`; `scribed retry 7` reads the transcription from the service again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing by itself: `scribed acknowledge 7` acknowledges that it is incomplete; `scribed retry 7` reads the transcription from the service again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
         ");
     }
 

@@ -2,6 +2,7 @@
 //! a header does not state the length for certain, the caller has to probe the file. Start reading at [`length`].
 
 pub(crate) mod cache;
+pub(crate) mod decoded;
 mod matroska;
 mod mp4;
 mod streams;

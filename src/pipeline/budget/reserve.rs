@@ -6,7 +6,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp};
-use crate::domain::stage::{AudioAt, Stage};
+use crate::domain::stage::{AudioAmount, AudioAt, Stage};
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::{BudgetGate, Deferral};
 use crate::pipeline::media_file::MediaFile;
@@ -111,16 +111,21 @@ impl BudgetGate {
         pick: Option<&TrackSelection>,
         clock: &dyn Clock,
     ) -> Option<u64> {
-        let path = match MediaFile::of(mount, job) {
-            MediaFile::File { path, .. } => path,
-            MediaFile::Object { .. } => return None, // the upload's answer tells
-            MediaFile::Remote(_) => return announced_length(job),
-        };
+        if let MediaFile::Remote(_) = MediaFile::of(mount, job) {
+            return announced_length(job);
+        }
+        let audio = self.declared_audio(mount, job, clock).await?;
+        audio.with_only(pick.and_then(TrackSelection::channels)).reservation_millis()
+    }
+
+    /// Returns how much audio a recording declares; `None` if it does not, if it is not a file on this machine, or if
+    /// that takes too long to find out.
+    pub async fn declared_audio(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<AudioAmount> {
+        // For an object of a bucket, the answer to the upload tells the length.
+        let MediaFile::File { path, .. } = MediaFile::of(mount, job) else { return None };
         tokio::select! {
             biased;
-            audio = (self.measure)(path, job.key.clone(), job.seen) => {
-                audio?.with_only(pick.and_then(TrackSelection::channels)).reservation_millis()
-            }
+            audio = (self.measure)(path, job.key.clone(), job.seen) => audio,
             () = clock.sleep(PATIENCE) => None,
         }
     }

@@ -1,6 +1,8 @@
 //! Runs the stage of one claimed job and commits the result.
 
 use super::{Engine, EngineParts, LEASE};
+use crate::backpressure::service_gate::Observation;
+use crate::client::record_evidence::RecordEvidence;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, TranscriptionId};
@@ -9,6 +11,7 @@ use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::request::{refresh_before_upload, stored_params};
+use crate::pipeline::stages::check_answer::{self, AnswerCheck};
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::outputs_as_written::are_outputs_as_written;
 use crate::pipeline::stages::poison_guard::ContentWork;
@@ -180,9 +183,31 @@ impl Engine {
             }
             polled => {
                 self.log_moved_service(job, polled.as_ref().err());
-                Ok(self.observe_poll(polled?))
+                let polled = polled?;
+                if let Some(evidence) = &polled.evidence {
+                    self.check_answer(parts, job, (purchase_key, transcription), evidence).await?;
+                }
+                Ok(self.observe_poll(polled))
             }
         }
+    }
+
+    async fn check_answer(
+        &self,
+        parts: &EngineParts,
+        job: &Job,
+        (purchase_key, transcription): (&PurchaseKey, &TranscriptionId),
+        evidence: &RecordEvidence,
+    ) -> Result<(), StageStop> {
+        let check = AnswerCheck {
+            store: &*parts.store,
+            clock: &*parts.clock,
+            lengths: &parts.budget_gate,
+            mount: parts.mounts.get(&job.key.source).map(|mount| &**mount),
+        };
+        check_answer::run(&check, job, purchase_key, transcription, evidence).await?;
+        self.observe(Observation::Matched);
+        Ok(())
     }
 
     /// Joins the results of a recording's parts, unless that is done. This does not need the source's folder either.
@@ -195,7 +220,7 @@ impl Engine {
     ) -> Result<StageOutcome, Fault> {
         let EngineParts { clock, results, params, .. } = parts;
         if let Some(fetched) = wait::kept(results, joined).await {
-            return Ok(fetched);
+            return Ok(fetched.outcome);
         }
         let mount = parts.mounts.get(&job.key.source).map(|mount| &**mount);
         let context = join_parts::JoinContext { clock: &**clock, results, params, mount };

@@ -39,9 +39,10 @@ impl Engine {
 
     /// Logs a job that waits for a person. Problems of a whole service are logged elsewhere.
     fn log_question(&self, job: &Job) {
-        let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::Sidecar);
+        let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::Mismatch | FaultKind::Sidecar);
         let Some(fault) = job.fault.as_ref().filter(asks) else { return };
-        if job.due.is_some() || job.bought_at.is_some() || !self.log_limit.has_line("person", fault.at) {
+        let is_of_service = job.bought_at.is_some() && fault.kind != FaultKind::Mismatch;
+        if job.due.is_some() || is_of_service || !self.log_limit.has_line("person", fault.at) {
             return;
         }
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);

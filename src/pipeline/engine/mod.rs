@@ -362,8 +362,7 @@ impl Engine {
         if let Some((fault, _)) = self.gate.outage() {
             return Some(fault.words);
         }
-        let asks = self.gate.question().map(|words| format!("it rejects one file after the other: {words}"));
-        asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
+        self.gate.question().or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
     }
 
     /// Returns the text of [`Engine::trouble`] with its kind, and for how long nothing has got through.

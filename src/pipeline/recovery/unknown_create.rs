@@ -81,7 +81,14 @@ pub fn by_purchase_key(found: &BTreeMap<Token, ListItem>, identity: &Identity) -
     let origin = || Some(identity.origin.clone());
     let bought = |item: &ListItem, purchase_number| {
         let sighted = item.created.map(|at| Sighted { at, billed: item.billed, is_uncounted: false });
-        KnownPurchase { transcription: item.id.clone(), purchase_number, by: None, origin: origin(), sighted }
+        KnownPurchase {
+            transcription: item.id.clone(),
+            purchase_number,
+            by: None,
+            origin: origin(),
+            sighted,
+            confirmed: false,
+        }
     };
     newest
         .into_iter()
@@ -186,7 +193,14 @@ mod tests {
         assert_eq!(doubles, 0);
         let sighted = Some(Sighted { at: Timestamp(30), billed: None, is_uncounted: false });
         let transcription = TranscriptionId::new("good");
-        let expected = KnownPurchase { transcription, purchase_number: 1, by: None, origin: Some(origin), sighted };
+        let expected = KnownPurchase {
+            transcription,
+            purchase_number: 1,
+            by: None,
+            origin: Some(origin),
+            sighted,
+            confirmed: false,
+        };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

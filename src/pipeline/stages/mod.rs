@@ -1,6 +1,7 @@
 //! One file for each stage of a job, with its helpers beside it. What several stages need has a file of its own. A
 //! stage handler (`run`) returns an outcome; the engine commits it. Start reading at `settle/mod.rs`.
 
+pub(crate) mod check_answer;
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;
 mod hear_recording;

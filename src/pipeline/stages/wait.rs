@@ -3,6 +3,7 @@
 use crate::backpressure::poll_schedule::PollSchedule;
 use crate::blocking::{blocking, in_place_if};
 use crate::client::contract::{Client, Identity, RecordState};
+use crate::client::record_evidence::RecordEvidence;
 use crate::clock::Clock;
 use crate::config::model::ServiceTerms;
 use crate::domain::fault::{Fault, FaultKind};
@@ -13,9 +14,9 @@ use crate::domain::time_span::time_span;
 use crate::output::results::{RESULT_LIMIT, Results, describe_removal};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::ResultHead;
-use serde::de::IgnoredAny;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,20 +66,32 @@ pub struct PollResult {
     /// How long the service took from its acceptance to its end, by its own dates; `None` if it has not ended, or
     /// does not tell the dates. Our own outages and late polls do not count.
     pub took: Option<Duration>,
+    /// Whose result was fetched, as far as its record says; `None` if none was, or if no service made it.
+    pub evidence: Option<RecordEvidence>,
 }
 
 impl From<StageOutcome> for PollResult {
     fn from(outcome: StageOutcome) -> Self {
-        Self { outcome, took: None }
+        Self { outcome, took: None, evidence: None }
     }
 }
 
 /// Polls a transcription, unless its result is kept here already. The result of parts is joined elsewhere (`join_parts`).
+/// An answer that is in doubt is read again when a person asks for that; the kept one counts if the service does not
+/// answer with a result.
 pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
-    let WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, .. } = context;
-    if let Some(fetched) = kept(results, transcription).await {
-        return Ok(fetched.into());
+    match kept(context.results, transcription).await {
+        Some(kept) if job.awaits_confirmation() => Ok(match poll(context, job, transcription).await {
+            Ok(again) if again.evidence.is_some() => again,
+            _ => kept,
+        }),
+        Some(kept) => Ok(kept),
+        None => poll(context, job, transcription).await,
     }
+}
+
+async fn poll(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
+    let WaitContext { client, clock, results, terms, poll_schedule, seen_processing, calls, .. } = context;
     if transcription.is_accepted() {
         if job.accepted.as_ref().is_some_and(|accepted| accepted.transcription == *transcription) {
             return Ok(StageOutcome::Step(JobEvent::Fetched { audio: AudioAmount::default() }).into());
@@ -96,7 +109,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
         seen_processing.ids().remove(transcription);
     }
     match reading {
-        RecordState::Done { raw, audio, took } => {
+        RecordState::Done { raw, audio, took, evidence } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
             let is_little = raw.len() <= LITTLE;
             in_place_if(is_little, move || files.save(&id, &raw)).await.map_err(|error| {
@@ -106,7 +119,8 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             })?;
             let age = took.unwrap_or_else(|| now.duration_since(job.since));
             poll_schedule.ended(job.id, audio, age, *calls);
-            Ok(PollResult { outcome: StageOutcome::Step(JobEvent::Fetched { audio }), took })
+            let outcome = StageOutcome::Step(JobEvent::Fetched { audio });
+            Ok(PollResult { outcome, took, evidence: Some(evidence) })
         }
         RecordState::Pending(status) => {
             let goes_back = seen_processing.goes_back(transcription, &Status::parse(&status));
@@ -147,14 +161,16 @@ pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
 }
 
 /// Returns the outcome for a result that is kept already; `None` if it is not.
-pub async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<StageOutcome> {
+pub async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<PollResult> {
     if !results.has(id) {
         return None; // the usual case
     }
-    let (files, id) = (Arc::clone(results), id.clone());
-    let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
-    let record = Record::<ResultHead, IgnoredAny>::of_kept(&raw).ok()?;
-    Some(StageOutcome::Step(JobEvent::Fetched { audio: record.result?.audio() }))
+    let (files, key) = (Arc::clone(results), id.clone());
+    let raw = blocking(move || files.open(&key, RESULT_LIMIT)).await.ok()?;
+    let record = Record::<ResultHead, BoundedValue>::of_kept(&raw).ok()?;
+    let audio = record.result.as_ref()?.audio();
+    let outcome = StageOutcome::Step(JobEvent::Fetched { audio });
+    Some(PollResult { outcome, took: None, evidence: (!id.is_own()).then(|| RecordEvidence::of(&record)) })
 }
 
 /// Returns the outcome for a transcription that has not ended: when it is polled again, and what is odd about it.

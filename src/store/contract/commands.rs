@@ -54,7 +54,8 @@ pub trait Commands: Send + Sync {
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
     /// Notes that a person knows how a job ended, failed or written without something: the job counts as handled until
-    /// it changes. The history gets a line. Not applicable if the job did not end so. Durable when it returns.
+    /// it changes. A job whose answer is in doubt ([`Job::awaits_confirmation`]) goes on with it, and so does every job of
+    /// the same purchase. The history gets a line. Not applicable to another job. Durable when it returns.
     async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
     /// Adds a line to the history of a job: which command a person gave, and who. Nothing if there is no such job.

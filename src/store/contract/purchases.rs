@@ -30,6 +30,9 @@ pub struct KnownPurchase {
     /// The cost that the service's list gave, if the transcription was found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sighted: Option<Sighted>,
+    /// Whether a person said that the service's answer is that of this purchase, although it looks otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
 }
 
 impl KnownPurchase {
@@ -67,6 +70,10 @@ pub trait Purchases: Send + Sync {
 
     /// Whether a job of this store has a charge for this transcription, whatever became of it.
     async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
+
+    /// Whether jobs of this store have several charges for this transcription: the service gave its id to more than one
+    /// purchase.
+    async fn is_shared(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
 
     /// Records a purchase that was found in the service's list. The highest purchase number is kept. Its cost counts
     /// against the budgets of all sources from now on, and against those of its source once a job has it.

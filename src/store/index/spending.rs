@@ -24,6 +24,8 @@ pub struct Spending {
     run: Option<Timestamp>,
     /// The transcriptions that jobs of this queue paid for, by hash.
     paid: HashSet<[u8; 16]>,
+    /// Those of them that have more than one charge, and how many more. A good service gives each purchase an id of its own.
+    shared: HashMap<[u8; 16], u32>,
     /// Transcriptions that were found at a service and that no job has yet: nobody knows which source they belong to.
     sighted: HashMap<[u8; 16], (Timestamp, u64)>,
     unclaimed_sums: Sums,
@@ -56,7 +58,9 @@ impl Spending {
         self.change(job, u64::saturating_add);
         self.note_newest(job);
         for id in paid(job) {
-            self.paid.insert(id);
+            if !self.paid.insert(id) {
+                *self.shared.entry(id).or_default() += 1;
+            }
             if let Some((at, amount)) = self.sighted.remove(&id) {
                 self.unclaimed_sums.change(at, amount, u64::saturating_sub);
             }
@@ -93,7 +97,11 @@ impl Spending {
     pub fn remove(&mut self, job: &Job) {
         self.change(job, u64::saturating_sub);
         for id in paid(job) {
-            self.paid.remove(&id);
+            match self.shared.get_mut(&id) {
+                Some(1) => drop(self.shared.remove(&id)),
+                Some(more) => *more -= 1,
+                None => drop(self.paid.remove(&id)),
+            }
         }
     }
 
@@ -109,6 +117,11 @@ impl Spending {
     /// Whether a job has a charge for this transcription.
     pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
         self.paid.contains(&id_hash(transcription))
+    }
+
+    /// Whether there are several charges for this transcription.
+    pub fn is_shared(&self, transcription: &TranscriptionId) -> bool {
+        self.shared.contains_key(&id_hash(transcription))
     }
 
     /// As [`Spending::has_paid`], by the hash of the transcription.

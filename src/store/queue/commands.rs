@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// What the history says for [`Commands::acknowledge`].
 const ACKNOWLEDGED: &str = "a person acknowledged the job";
 
+/// What the history says for [`Commands::acknowledge`] of an answer that was in doubt.
+const CONFIRMED: &str = "a person acknowledged the service's answer as that of the recording";
+
 /// What the history says for an erased job, once its earlier lines are gone.
 const ERASED: &str = "a person erased what was made of the recording";
 
@@ -157,12 +160,28 @@ impl Queue {
         if !old.may_be_acknowledged() && !old.may_outlive_its_manifest() {
             return Ok(CommandOutcome::NotApplicable);
         }
+        if old.awaits_confirmation() {
+            return self.confirm(&old, now);
+        }
         if old.acknowledged.is_some() {
             return Ok(CommandOutcome::Done);
         }
         let new = Job { acknowledged: Some(now), ..old.clone() };
         self.note_line(&HistoryEntry { at: now, words: Some(ACKNOWLEDGED.to_owned()), ..note(&new) });
         self.replace(Some(&old), &new)?;
+        Ok(CommandOutcome::Done)
+    }
+
+    /// Takes a person's word that the service's answer is that of the job's recording. Comes before the row, like every
+    /// record of a purchase: whoever finds the job due again must find that.
+    fn confirm(&mut self, old: &Job, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        if !self.confirm_purchase(old)? {
+            return Ok(CommandOutcome::NotApplicable);
+        }
+        self.index.release(old.id);
+        let new = old.clone().deferred(Some(now), None);
+        self.note_line(&HistoryEntry { at: now, words: Some(CONFIRMED.to_owned()), ..note(&new) });
+        self.replace(Some(old), &new)?;
         Ok(CommandOutcome::Done)
     }
 

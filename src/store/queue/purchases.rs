@@ -29,6 +29,10 @@ impl Purchases for QueueStore {
         Ok(self.knows_paid(transcription))
     }
 
+    async fn is_shared(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        Ok(self.queue().index.spending.is_shared(transcription))
+    }
+
     async fn record_found(&self, purchase_key: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
         self.queue().record_found(purchase_key, bought)
     }
@@ -81,12 +85,14 @@ impl Queue {
                 let by = first.and_then(|known| known.by).or(Some(new.id));
                 let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
                 let sighted = first.and_then(|known| known.sighted);
+                let confirmed = first.is_some_and(|known| known.confirmed);
                 let bought = KnownPurchase {
                     transcription: transcription.clone(),
                     purchase_number: new.purchase_number,
                     by,
                     origin,
                     sighted,
+                    confirmed,
                 };
                 match known {
                     // A duplicate has bought another transcription since this one was given up. That one is better.
@@ -109,6 +115,7 @@ impl Queue {
                     by,
                     origin: None,
                     sighted: None,
+                    confirmed: false,
                 };
                 self.rows.put_bought(purchase_key, Some(&kept))
             }
@@ -166,6 +173,16 @@ impl Queue {
                 self.rows.put_bought(purchase_key, Some(bought))
             }
         }
+    }
+
+    /// Notes that a person confirmed the answer of a job's transcription. Returns whether the transcription is that of the
+    /// purchase.
+    pub(super) fn confirm_purchase(&mut self, job: &Job) -> Result<bool, StoreError> {
+        let Stage::Submitted { purchase_key, transcription } = &job.stage else { return Ok(false) };
+        let known = self.rows.bought(purchase_key)?.filter(|known| known.transcription == *transcription);
+        let Some(known) = known else { return Ok(false) };
+        self.rows.put_bought(purchase_key, Some(&KnownPurchase { confirmed: true, ..known }))?;
+        Ok(true)
     }
 
     /// Returns what the service's list said of a job's transcription, if it was found there.

@@ -1,10 +1,10 @@
 //! Work that was requested and not done is reported wherever a person looks, and what the embedded service does not do
 //! is reported beforehand.
 
-use crate::support::bed::{Bed, QUICK};
+use crate::support::bed::{Bed, QUICK, wait_until};
 use crate::support::config::Config;
 use crate::support::manifests::{receipt, write};
-use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest};
+use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -47,6 +47,19 @@ fn some_of_bad(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
         (Endpoint::Read, _) => Act::Change(all_done),
         _ => Act::Well,
     }
+}
+
+/// The first transcription stays as it is; another one is whole.
+fn whole_when_bought_again(request: &StubRequest<'_>, records: &mut StubRecords) -> Act {
+    match (request.endpoint, request.file) {
+        (Endpoint::Read, "bad.wav") if records.accepted()["bad.wav"] < 2 => Act::Change(some_failed),
+        (Endpoint::Read, _) => Act::Change(all_done),
+        _ => Act::Well,
+    }
+}
+
+fn whole_now(request: &StubRequest<'_>, _records: &mut StubRecords) -> Act {
+    if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well }
 }
 
 fn not_understood(record: &mut Value) {
@@ -218,7 +231,7 @@ fn a_retry_of_what_lacks_something_pays_by_a_persons_word_only() {
     bed.run(["once"]);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (2, &json!(WITHOUT)), "what was bought serves again");
 
-    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(whole_when_bought_again);
     assert_eq!(bed.run(["retry", "--fresh", "--pay-again", "1"]).code, 0);
     assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
@@ -237,7 +250,7 @@ fn a_retry_of_all_incomplete_jobs_shows_the_cost_first() {
     let none = bed.run(["retry", "--incomplete", "--enrichment", "summarization", "--yes"]);
     assert!(none.code == 0 && none.stdout.contains("no job is incomplete"), "{none:?}");
 
-    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(whole_when_bought_again);
     let retried = bed.run(["retry", "--incomplete", "--enrichment", "translation", "--yes", "--json"]).objects();
     assert_eq!(
         (&retried[0]["estimate"]["jobs"], &retried[0]["estimate"]["purchases"], &retried[1]["cost"]),
@@ -246,6 +259,67 @@ fn a_retry_of_all_incomplete_jobs_shows_the_cost_first() {
     );
     assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
     assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
+}
+
+#[test]
+fn a_retry_takes_what_the_service_has_whole_by_now_and_buys_nothing() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    let declined = bed.run(["retry", "1"]);
+    assert!(declined.stderr.contains("read it from the service again, which has no more of it"), "{declined:?}");
+
+    stub.set(whole_now);
+    let retried = bed.run(["retry", "1", "--json"]);
+    assert_eq!((retried.code, &retried.objects()[0]["cost"]), (0, &json!("nothing")), "{retried:?}");
+    assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
+    assert_eq!((stub.records().creates.len(), &bed.jobs()["bad.wav"]["reason"]), (2, &json!("done")));
+    assert!(bed.outputs().keys().any(|path| path.ends_with("bad.fr.txt")), "{:?}", bed.outputs().keys());
+}
+
+#[test]
+fn a_retry_of_all_incomplete_jobs_buys_only_what_is_incomplete_at_the_service_too() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    stub.set(whole_now);
+    let daemon = bed.daemon();
+    let retried = bed.run(["retry", "--incomplete"]);
+    assert_eq!(retried.code, 0, "there is nothing to buy, so nobody is asked: {retried:?}");
+    assert!(retried.stdout.contains("1 job continues"), "{retried:?}");
+    wait_until("the outputs are written again", || bed.jobs()["bad.wav"]["reason"] == json!("done"));
+    assert_eq!(stub.records().creates.len(), 2);
+    daemon.kill();
+}
+
+#[test]
+fn a_retry_keeps_the_kept_result_when_the_service_has_less_or_nothing() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    let outputs = bed.outputs();
+    stub.set(|request, _| match request.endpoint {
+        Endpoint::Read => Act::Say(refusal(404, "no such transcription")),
+        _ => Act::Well,
+    });
+    let declined = bed.run(["retry", "1"]);
+    assert!(
+        declined.stderr.contains("could not read it from the service again: the service does not return"),
+        "{declined:?}"
+    );
+    // Whole, but for most of the words.
+    stub.set(|request, _| match request.endpoint {
+        Endpoint::Read => Act::Change(|record| {
+            all_done(record);
+            record["result"]["transcription"]["full_transcript"] = json!("What");
+            record["result"]["transcription"]["utterances"][0]["text"] = json!("What");
+        }),
+        _ => Act::Well,
+    });
+    let declined = bed.run(["retry", "1"]);
+    assert!(declined.code != 0 && declined.stderr.contains("which has no more of it"), "{declined:?}");
+    bed.run(["once"]);
+    assert_eq!((bed.outputs(), stub.records().creates.len()), (outputs, 2));
 }
 
 /// Runs `retry --incomplete` in a terminal and types an answer.
@@ -268,7 +342,7 @@ fn a_person_is_asked_before_anything_incomplete_is_bought_again() {
     let stub = Stub::start(some_of_bad);
     let bed = bed(&stub);
     bed.run(["once"]);
-    stub.set(|request, _| if request.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    stub.set(whole_when_bought_again);
     let incomplete = || bed.run(["status", "--json"]).last_object()["incomplete"].clone();
     for refusal in ["no\n", "\n", "yes please\n"] {
         let shown = retry_in_terminal(&bed, refusal);

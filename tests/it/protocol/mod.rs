@@ -11,3 +11,4 @@ mod sim;
 mod simulation;
 mod state_machine;
 mod wire_samples;
+mod wrong_answers;

@@ -333,6 +333,10 @@ impl Sim {
     /// bought again.
     async fn revive(&self, store: &SimStore) {
         for job in jobs(store).await {
+            if job.awaits_confirmation() {
+                store.wake(job.id, self.world.clock.now()).await.unwrap();
+                continue;
+            }
             match (&job.stage, job.stage.purchase_key()) {
                 (Stage::Failed { fault, .. }, Some(purchase_key)) => {
                     if matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone) {
@@ -562,7 +566,7 @@ fn seals() -> AddressSeal {
 
 /// It has ended, or waits for a person or for a transcription that does not end, and says so.
 fn rests(job: &Job, by_id: &BTreeMap<JobId, &Job>) -> bool {
-    let asks = |kind: &FaultKind| matches!(kind, FaultKind::Asks | FaultKind::Stuck);
+    let asks = |kind: &FaultKind| matches!(kind, FaultKind::Asks | FaultKind::Mismatch | FaultKind::Stuck);
     let spent = |job: &Job| job.due.is_none() && job.fault.as_ref().is_some_and(|it| it.kind == FaultKind::Budget);
     match &job.stage {
         stage if stage.is_end() => true,
@@ -727,13 +731,24 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine] {
+    use Mutation::{
+        AnswersBelieved, CreateRepeated, LateIntent, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved,
+    };
+    let mutations =
+        [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine, AnswersBelieved];
+    for mutation in mutations {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
         // Or bought though nobody wrote it down, or beyond the budget, or from another's budget.
-        let marks = ["paid twice", "are written down", "over the budget", "outside its window", "came before it"];
+        let marks = [
+            "paid twice",
+            "are written down",
+            "over the budget",
+            "outside its window",
+            "came before it",
+            "not of this content",
+        ];
         let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }

@@ -112,6 +112,7 @@ async fn whole(store: &dyn Store, job: &Job) {
             by: Some(job.id),
             origin: job.bought_at.clone(),
             sighted: None,
+            confirmed: false,
         };
         assert_eq!(store.purchase(purchase_key).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }

@@ -205,6 +205,7 @@ impl Side {
                     by: None,
                     origin: None,
                     sighted: None,
+                    confirmed: false,
                 };
                 format!("{:?}", self.case.record_found(&purchase_key(*n), &bought).await)
             }

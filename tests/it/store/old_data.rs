@@ -82,7 +82,8 @@ fn a_purchase_of_format_1() {
             purchase_number: 3,
             by: None,
             origin: None,
-            sighted: None
+            sighted: None,
+            confirmed: false,
         }
     );
 }

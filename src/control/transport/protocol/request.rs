@@ -9,6 +9,7 @@ use super::render::{AcceptQuery, RenderQuery};
 use super::search::SearchQuery;
 use super::verify::VerifyQuery;
 use crate::control::media_address::MediaAddress;
+use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -237,6 +238,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Selects the jobs that wait because their answers may be those of other recordings.
+    pub fn of_mismatch(source: Option<SourceName>) -> Self {
+        let kind = Some(FaultKind::Mismatch.name().to_owned());
+        Self { stages: vec![StageKind::Submitted], source, kind, ..Self::default() }
+    }
+
     /// Whether the job reached its stage within the times of the selection.
     pub fn has_time_of(&self, job: &Job) -> bool {
         self.since.is_none_or(|since| since <= job.since) && self.before.is_none_or(|before| job.since < before)

@@ -2,6 +2,7 @@
 
 mod access;
 mod bucket_output;
+pub(crate) mod completeness;
 pub(crate) mod editable;
 mod names_of_others;
 mod own_outputs;

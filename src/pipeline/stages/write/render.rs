@@ -329,7 +329,7 @@ pub(super) fn request_of(params: &ParamFiles, purchase_key: &PurchaseKey, echo: 
 
 /// Returns what was requested, and what became of each part of it. The result is parsed for this only if something can
 /// be missing: an enrichment was requested, or the service `tells_of_recognition`.
-fn requested_parts(
+pub(super) fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
     purchase_key: &PurchaseKey,
@@ -345,13 +345,13 @@ fn requested_parts(
 }
 
 /// Says in which error the transcription ended although it has a result.
-fn error_of(record: &Record<Spoken, BoundedValue>) -> Option<String> {
+pub(super) fn error_of(record: &Record<Spoken, BoundedValue>) -> Option<String> {
     let without_reason = || (record.status == Status::Error).then(|| "the service gave no reason".to_owned());
     record.reason().map(shorten).or_else(without_reason)
 }
 
 /// Returns the parts of a transcription that ended in an error: not all of its speech may have been recognised.
-fn with_failure(mut parts: Vec<RequestedPart>, ended_in: Option<String>) -> Vec<RequestedPart> {
+pub(super) fn with_failure(mut parts: Vec<RequestedPart>, ended_in: Option<String>) -> Vec<RequestedPart> {
     let Some(why) = ended_in else { return parts };
     parts.retain(|part| part.enrichment != Enrichment::Recognition);
     parts.push(RequestedPart::failed(Enrichment::Recognition, why));

@@ -7,6 +7,7 @@ use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
     RecordState, RequestAudio, UploadFile,
 };
+use scribed::testing::client::record_evidence::{RecordEvidence, RecordMark};
 use scribed::testing::clock::Clock;
 use scribed::testing::domain::fault::{Fault, FaultKind};
 use scribed::testing::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
@@ -189,11 +190,11 @@ impl Client for Scripted {
             Some(record) => match record.end {
                 End::Error(code) => lost(FaultKind::Dead { code }, "the transcription ended in error"),
                 End::Gone => lost(FaultKind::Gone, "404"),
-                _ => Ok(RecordState::Done {
-                    raw: answer(&record),
-                    audio: AUDIO,
-                    took: Some(record.ends - record.created),
-                }),
+                _ => {
+                    let took = Some(record.ends - record.created);
+                    let record = self.service.ledger().mixed_up(record, now);
+                    Ok(RecordState::Done { raw: answer(&record), audio: AUDIO, took, evidence: evidence(&record) })
+                }
             },
             None => lost(FaultKind::Gone, "404"),
         }
@@ -229,12 +230,19 @@ pub fn words_of(content: Hash) -> String {
     format!("content {}", &content.to_string()[..16])
 }
 
+/// What a record says about whose it is. Whoever else uses the account marks its records too.
+fn evidence(record: &Record) -> RecordEvidence {
+    let mark = record.token.as_ref().map_or(RecordMark::Missing, |token| RecordMark::Text(token.to_string()));
+    RecordEvidence { mark, lengths: vec![AUDIO.millis] }
+}
+
 fn answer(record: &Record) -> Vec<u8> {
     let words = words_of(record.content);
     let answer = json!({
         "id": record.id,
         "status": "done",
         "created_at": "2026-01-01T00:00:00Z",
+        "custom_metadata": record.token.as_ref().map(|token| json!({ RESERVED_KEY: token.to_string() })),
         "result": {
             "metadata": { "audio_duration": 60.0, "number_of_distinct_channels": 1 },
             "transcription": {

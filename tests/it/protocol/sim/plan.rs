@@ -137,6 +137,8 @@ pub struct Weather {
     pub shifting: u32,
     pub foreign: usize,
     pub list_lag: bool,
+    /// Reads of a hundred that are answered with the record of another transcription under the right id.
+    pub mixed_up: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +189,8 @@ impl Plan {
         let loses_store = [0.0, 0.1, 0.5][rng.usize(0..3)];
         let (uploads, running) = (rng.usize(1..=4), rng.usize(1..=8));
         let walk_limit = if rng.u32(0..10) == 0 { rng.u32(1..10) } else { 500 };
-        let weather = Weather::of(rng, calm);
+        let own = &mut Rng::with_seed(seed ^ 0x31_2d);
+        let weather = Weather { mixed_up: [0, 0, 10, 50][own.usize(0..4)], ..Weather::of(rng, calm) };
         let budget = BudgetPlan::of(rng);
         let window = (rng.u32(0..3) == 0).then(|| (rng.u64(0..24), rng.u64(3..12)));
         Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget, line, window }
@@ -305,6 +308,7 @@ impl Weather {
             shifting: [0, 5, 20][rng.usize(0..3)],
             foreign: [0, 5, 60][rng.usize(0..3)],
             list_lag: rng.bool(),
+            mixed_up: 0,
         }
     }
 }

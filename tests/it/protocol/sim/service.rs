@@ -225,6 +225,17 @@ impl Ledger {
         }
     }
 
+    /// Returns the record that a read of this one is answered with: sometimes another one, as long as things go wrong.
+    pub fn mixed_up(&mut self, record: Record, now: Duration) -> Record {
+        let is_mixed_up = self.weather.mixed_up > 0 && now < self.calm && self.rng.u32(0..100) < self.weather.mixed_up;
+        let is_done = |other: &&Record| other.end == End::Done && other.ends <= now && other.id != record.id;
+        let others: Vec<&Record> = self.records.iter().filter(is_done).filter(|_| is_mixed_up).collect();
+        match others.len() {
+            0 => record,
+            count => Record { id: record.id.clone(), ..others[self.rng.usize(0..count)].clone() },
+        }
+    }
+
     /// Accepts a create that arrived at `asked` and took effect `after` later.
     pub fn accept(
         &mut self,

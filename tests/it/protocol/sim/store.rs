@@ -236,6 +236,10 @@ impl Purchases for SimStore {
         self.inner.has_charge(transcription).await
     }
 
+    async fn is_shared(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        self.inner.is_shared(transcription).await
+    }
+
     async fn record_found(&self, purchase_key: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
         self.point("sight").await;
         self.inner.record_found(purchase_key, bought).await

@@ -14,7 +14,14 @@ pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Bud
 /// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
 pub(super) async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
     let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE), is_uncounted: false });
-    let bought = KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted };
+    let bought = KnownPurchase {
+        transcription: transcription(1),
+        purchase_number: 0,
+        by: None,
+        origin: None,
+        sighted,
+        confirmed: false,
+    };
     let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
     let of_source = BudgetLimit { source: Some(key(1).source), ..of_all[1].clone() };
     for _ in 0..2 {
@@ -201,7 +208,7 @@ pub(super) async fn a_reservation_is_not_lost_to_what_others_were_billed(case: &
 }
 
 /// The n-th job with five minutes reserved, at this stage and held.
-async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
+pub(super) async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
     case.standing_at(n, StageKind::Probed).await;
     let Claimed { mut lease, mut job } = case.claim_one(&[StageKind::Probed], at(0)).await;
     case.reserve(&lease, &charge(5, at(0)), &[]).await.unwrap().unwrap();

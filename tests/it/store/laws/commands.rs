@@ -227,3 +227,23 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.unhandled_incomplete, counts.incomplete), (0, 1));
 }
+
+pub(super) async fn an_answer_that_a_person_acknowledges_is_that_of_its_purchase(case: &mut Case) {
+    let id = case.standing_at(1, StageKind::Submitted).await.id;
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    let waits = held.job.deferred(None, Some(fault(FaultKind::Mismatch, "the record is of another purchase")));
+    case.commit(&held.lease, &waits, Hold::Release).await.unwrap();
+    let (Some(key), Some(transcription)) = (waits.stage.purchase_key(), waits.stage.transcription()) else {
+        panic!("{waits:?}")
+    };
+    assert!(!case.purchase(key).await.unwrap().unwrap().confirmed);
+    assert!(case.acknowledge(id, at(5)).await.unwrap().is_done());
+    case.reopen();
+    let known = case.purchase(key).await.unwrap().unwrap();
+    assert!(known.confirmed && known.transcription == *transcription);
+    let again = case.claim_one(&[StageKind::Submitted], at(5)).await;
+    assert_eq!((again.job.id, &again.job.fault), (id, &None), "it goes on");
+    case.commit(&again.lease, &again.job, Hold::Release).await.unwrap();
+    assert!(case.purchase(key).await.unwrap().unwrap().confirmed, "a later step keeps it");
+    assert_eq!(case.acknowledge(id, at(6)).await.unwrap(), CommandOutcome::NotApplicable, "there is no question left");
+}

@@ -338,6 +338,7 @@ laws! {
         a_dead_purchase_is_forgotten_when_revived
         a_later_purchase_is_not_forgotten_for_an_earlier_one
         the_highest_round_sighted_is_kept
+        an_id_that_two_purchases_have_is_shared
         a_new_store_is_suspect_until_trusted
         files_of_one_size_are_alike
         after_a_sighting_everything_is_alike
@@ -358,6 +359,7 @@ laws! {
         a_person_has_a_waiting_job_looked_at_again
         a_pause_lasts
         what_a_person_acknowledged_counts_no_more_until_it_changes
+        an_answer_that_a_person_acknowledges_is_that_of_its_purchase
     }
     queries {
         pages_are_stable_under_a_filter

@@ -84,6 +84,7 @@ pub(super) async fn what_was_bought_is_known(case: &mut Case) {
         by: Some(id),
         origin: crate::support::jobs::origin(),
         sighted: None,
+        confirmed: false,
     });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
@@ -119,8 +120,14 @@ pub(super) async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
 
 pub(super) async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
-    let later =
-        KnownPurchase { transcription: transcription(2), purchase_number: 1, by: None, origin: None, sighted: None };
+    let later = KnownPurchase {
+        transcription: transcription(2),
+        purchase_number: 1,
+        by: None,
+        origin: None,
+        sighted: None,
+        confirmed: false,
+    };
     case.record_found(&purchase_key(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let renewed = held.job.apply(JobEvent::NewPurchase, at(1)).unwrap();
@@ -135,6 +142,7 @@ pub(super) async fn the_highest_round_sighted_is_kept(case: &mut Case) {
         by: None,
         origin: None,
         sighted: None,
+        confirmed: false,
     };
     for (n, purchase_number, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
         case.record_found(&purchase_key(1), &bought(n, purchase_number)).await.unwrap();
@@ -151,7 +159,14 @@ pub(super) async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(case.is_suspect(&service()).await.unwrap(), "opening it again is no proof");
     case.record_found(
         &purchase_key(1),
-        &KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted: None },
+        &KnownPurchase {
+            transcription: transcription(1),
+            purchase_number: 0,
+            by: None,
+            origin: None,
+            sighted: None,
+            confirmed: false,
+        },
     )
     .await
     .unwrap();
@@ -182,7 +197,14 @@ pub(super) async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     assert!(!case.may_have_duplicate(7, id).await.unwrap());
     case.record_found(
         &purchase_key(1),
-        &KnownPurchase { transcription: transcription(1), purchase_number: 0, by: None, origin: None, sighted: None },
+        &KnownPurchase {
+            transcription: transcription(1),
+            purchase_number: 0,
+            by: None,
+            origin: None,
+            sighted: None,
+            confirmed: false,
+        },
     )
     .await
     .unwrap();
@@ -205,6 +227,7 @@ pub(super) async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
         by: Some(owner.id),
         origin: crate::support::jobs::origin(),
         sighted: None,
+        confirmed: false,
     });
     assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), expected);
     assert_eq!(
@@ -242,6 +265,7 @@ pub(super) async fn what_a_duplicate_has_bought_since_is_not_forgotten_by_a_revi
         by: Some(job.id),
         origin: crate::support::jobs::origin(),
         sighted: None,
+        confirmed: false,
     });
     assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), better);
 
@@ -267,4 +291,20 @@ pub(super) async fn paid_again_a_stuck_purchase_is_forgotten(case: &mut Case) {
     assert_eq!(case.purchase(&purchase_key(1)).await.unwrap(), None);
     let again = case.job(job.id).await.unwrap().unwrap();
     assert_eq!((again.stage.kind(), again.purchase_number), (StageKind::Probed, 1));
+}
+
+/// A good service gives each purchase an id of its own.
+pub(super) async fn an_id_that_two_purchases_have_is_shared(case: &mut Case) {
+    for n in [1, 2] {
+        assert!(!case.is_shared(&transcription(9)).await.unwrap());
+        let Claimed { lease, job } = super::budgets::reserved(case, n, StageKind::Submitting).await;
+        let created = job.apply(JobEvent::Created { transcription: transcription(9) }, at(1)).unwrap();
+        case.commit(&lease, &created, Hold::Release).await.unwrap();
+    }
+    for _ in 0..2 {
+        assert!(case.is_shared(&transcription(9)).await.unwrap() && case.has_charge(&transcription(9)).await.unwrap());
+        assert!(!case.is_shared(&transcription(1)).await.unwrap());
+        case.flush().await.unwrap();
+        case.reopen();
+    }
 }

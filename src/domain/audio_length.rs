@@ -1,0 +1,29 @@
+//! Compares two measurements of how long the same sound is. Pure.
+
+/// Whether two measurements agree: they differ by at most one second or by at most 2 % of `measured`, whichever is more.
+/// Both are in milliseconds. Decoders pad sound, and headers round.
+pub fn lengths_agree(reported: u64, measured: u64) -> bool {
+    reported.abs_diff(measured) <= (measured / 50).max(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_agree_within_a_second_or_two_percent() {
+        for (reported, measured, agrees) in [
+            (1_500, 1_500, true),
+            (1_500, 2_500, true),
+            (1_500, 2_501, false),
+            (0, 1_000, true),
+            (98_000, 100_000, true),
+            (97_999, 100_000, false),
+            (102_000, 100_000, true),
+            (102_001, 100_000, false),
+            (u64::MAX, 0, false),
+        ] {
+            assert_eq!(lengths_agree(reported, measured), agrees, "{reported} ms of {measured} ms");
+        }
+    }
+}

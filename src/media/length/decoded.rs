@@ -1,0 +1,21 @@
+//! How long the sound of a recording is once it is decoded: what a header says can be wrong.
+
+use crate::media::decode::{DecodeError, INACTIVITY, SAMPLE_RATE, check_regular};
+use crate::media::ffmpeg::Ffmpeg;
+use std::fs::File;
+
+/// Returns the seconds of sound in a track of an open file, by decoding all of it with ffmpeg. `track` is its number among
+/// all tracks, from 0; `None`: the first track with sound. `declared` is the longest length in seconds that anything
+/// gives: ffmpeg gets no more processor time than that can need.
+///
+/// # Errors
+/// Fails as [`crate::media::decode::probe`] does, and if ffmpeg cannot read the file to its end.
+pub async fn decoded_seconds(file: File, track: Option<u32>, declared: f64) -> Result<f64, DecodeError> {
+    check_regular(&file.metadata()?)?;
+    let mut ffmpeg = Ffmpeg::start_mixed(file, track, &[], declared).await?;
+    let mut samples = 0;
+    while let Some(planes) = ffmpeg.next(1, INACTIVITY).await? {
+        samples += planes.first().map_or(0, Vec::len);
+    }
+    Ok(samples as f64 / f64::from(SAMPLE_RATE))
+}
