@@ -28,14 +28,12 @@ pub mod client {
     pub mod contract {
         pub use crate::client::contract::{
             AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListItem,
-            ListKind, ListPage, PageFault, RecordState, RequestAudio, UnreadableItem, UploadFile,
+            ListKind, ListPage, PageFault, RecordEvidence, RecordMark, RecordState, RequestAudio, UnreadableItem,
+            UploadFile,
         };
     }
     pub mod http {
         pub use crate::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
-    }
-    pub mod record_evidence {
-        pub use crate::client::record_evidence::{RecordEvidence, RecordMark};
     }
 }
 pub mod clock {

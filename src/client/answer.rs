@@ -3,9 +3,9 @@
 //! The text of a fault follows "service `name` ".
 
 use crate::client::contract::{
-    AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordState, UnreadableItem,
+    AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordEvidence, RecordState, UnreadableItem,
 };
-use crate::client::record_evidence::RecordEvidence;
+use crate::client::record_evidence::evidence;
 use crate::client::status_class::{StatusClass, meaning};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -228,7 +228,7 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: ReadMoment) -> Result<Read
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
     let done = |result: &ResultHead| {
-        let (audio, took, evidence) = (result.audio(), took(&record), RecordEvidence::of(&record));
+        let (audio, took, evidence) = (result.audio(), took(&record), evidence(&record));
         Read::Done { audio, took, evidence }
     };
     Ok(match (&record.status, &record.result) {

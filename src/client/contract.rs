@@ -1,6 +1,5 @@
 //! The interface of a client for a transcription service. Faults are returned as data; the caller decides about them.
 
-use crate::client::record_evidence::RecordEvidence;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::remote_url::RemoteUrl;
@@ -110,6 +109,26 @@ pub enum RecordState {
     /// It ended in an error ([`crate::domain::fault::FaultKind::Dead`]), or does not exist any more
     /// ([`crate::domain::fault::FaultKind::Gone`]).
     Lost(Fault),
+}
+
+/// What a record says about whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordEvidence {
+    pub mark: RecordMark,
+    /// Every length of the audio that the record gives, in milliseconds: that of its file, and that of its result.
+    pub lengths: Vec<u64>,
+}
+
+/// The mark that scribed put into the metadata of its create, as the record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RecordMark {
+    /// The record has no metadata: it does not tell whose it is.
+    #[default]
+    Unstated,
+    /// What the record has under the key of scribed. It should be a token.
+    Text(String),
+    /// The record has metadata, and nothing of it is from scribed.
+    Missing,
 }
 
 /// An item of the list, without its result.

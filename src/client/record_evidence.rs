@@ -1,40 +1,20 @@
-//! What a record says about whose it is: the token in its `custom_metadata`, and how long its audio is. A service that
-//! mixes up its records answers with another recording's text under the right id.
+//! Reads from a record whose it is: the token in its `custom_metadata`, and how long its audio is. A service that mixes up
+//! its records answers with another recording's text under the right id.
 
+use crate::client::contract::{RecordEvidence, RecordMark};
 use crate::domain::token::RESERVED_KEY;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;
 use crate::wire::result::{ResultHead, millis};
 use serde_json::Value;
 
-/// What one record says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RecordEvidence {
-    pub mark: RecordMark,
-    /// Every length of the audio that the record gives, in milliseconds: that of its file, and that of its result.
-    pub lengths: Vec<u64>,
-}
-
-/// The mark that scribed put into the metadata of its create, as the record has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum RecordMark {
-    /// The record has no metadata: it does not tell whose it is.
-    #[default]
-    Unstated,
-    /// What the record has under the key of scribed. It should be a token.
-    Text(String),
-    /// The record has metadata, and nothing of it is from scribed.
-    Missing,
-}
-
-impl RecordEvidence {
-    pub fn of(record: &Record<ResultHead, BoundedValue>) -> Self {
-        let of_file = record.file.as_ref().and_then(|file| file.audio_duration).map(millis);
-        let of_result = record.result.as_ref().map(|result| result.audio().millis);
-        let lengths = of_file.into_iter().chain(of_result).filter(|length| *length > 0).collect();
-        let metadata = record.custom_metadata.as_ref().and_then(|BoundedValue(value)| value.as_ref());
-        Self { mark: metadata.map(mark).unwrap_or_default(), lengths }
-    }
+/// Reads what a record says.
+pub fn evidence(record: &Record<ResultHead, BoundedValue>) -> RecordEvidence {
+    let of_file = record.file.as_ref().and_then(|file| file.audio_duration).map(millis);
+    let of_result = record.result.as_ref().map(|result| result.audio().millis);
+    let lengths = of_file.into_iter().chain(of_result).filter(|length| *length > 0).collect();
+    let metadata = record.custom_metadata.as_ref().and_then(|BoundedValue(value)| value.as_ref());
+    RecordEvidence { mark: metadata.map(mark).unwrap_or_default(), lengths }
 }
 
 /// Finds the mark in whatever form the service returns the metadata: as the object that it was, as JSON text, or nested in
@@ -60,13 +40,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn evidence(record: Value) -> RecordEvidence {
-        RecordEvidence::of(&Record::of_kept(record.to_string().as_bytes()).unwrap())
+    fn read(record: Value) -> RecordEvidence {
+        evidence(&Record::of_kept(record.to_string().as_bytes()).unwrap())
     }
 
     #[test]
     fn the_mark_is_found_in_every_form_of_the_metadata() {
-        let mark = |metadata: Value| evidence(json!({ "id": "t", "custom_metadata": metadata })).mark;
+        let mark = |metadata: Value| read(json!({ "id": "t", "custom_metadata": metadata })).mark;
         let token = || RecordMark::Text("1.c.p.j.0".to_owned());
         assert_eq!(mark(json!({ "scribed": "1.c.p.j.0", "shelf": "A1" })), token());
         for odd in [json!(r#"{"scribed":"1.c.p.j.0"}"#), json!([{ "name": "scribed", "value": "1.c.p.j.0" }])] {
@@ -85,7 +65,7 @@ mod tests {
             "id": "t", "file": { "audio_duration": 2.0 },
             "result": { "metadata": { "audio_duration": 1.5 }, "transcription": {} },
         });
-        assert_eq!(evidence(record).lengths, [2_000, 1_500]);
-        assert_eq!(evidence(json!({ "id": "t", "file": { "audio_duration": 0 }, "result": null })).lengths, [0; 0]);
+        assert_eq!(read(record).lengths, [2_000, 1_500]);
+        assert_eq!(read(json!({ "id": "t", "file": { "audio_duration": 0 }, "result": null })).lengths, [0; 0]);
     }
 }

@@ -24,6 +24,7 @@ use crate::durable_file;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
 use crate::media::length::cache::LengthCache;
+use crate::media::length::decoded::decoded_seconds;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;
@@ -165,6 +166,7 @@ impl SharedParts {
             params: Arc::clone(&self.params),
             syncs: Arc::clone(&self.syncs),
             budget_gate: Arc::clone(&setup.budget_gate),
+            decode_length: Arc::new(|file, longest| Box::pin(decoded_seconds(file, None, longest))),
             writing: Arc::clone(&self.writing),
             passing: Arc::clone(&self.passing),
             in_progress: Arc::clone(&self.in_progress),

@@ -3,8 +3,7 @@
 
 use super::service_copies::current_purchases;
 use crate::blocking::blocking;
-use crate::client::contract::RecordState;
-use crate::client::record_evidence::RecordEvidence;
+use crate::client::contract::{RecordEvidence, RecordState};
 use crate::control::transport::handler::CommandHandler;
 use crate::domain::job::Job;
 use crate::domain::names::TranscriptionId;

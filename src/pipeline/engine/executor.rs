@@ -2,7 +2,7 @@
 
 use super::{Engine, EngineParts, LEASE};
 use crate::backpressure::service_gate::Observation;
-use crate::client::record_evidence::RecordEvidence;
+use crate::client::contract::RecordEvidence;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, TranscriptionId};
@@ -203,6 +203,7 @@ impl Engine {
             store: &*parts.store,
             clock: &*parts.clock,
             lengths: &parts.budget_gate,
+            decode_length: &parts.decode_length,
             mount: parts.mounts.get(&job.key.source).map(|mount| &**mount),
         };
         check_answer::run(&check, job, purchase_key, transcription, evidence).await?;

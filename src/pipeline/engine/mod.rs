@@ -23,6 +23,7 @@ use crate::output::spool::Spool;
 use crate::pipeline::budget::BudgetGate;
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::request::callback_address::CallbackAddresses;
+use crate::pipeline::stages::check_answer::DecodeLength;
 use crate::pipeline::stages::poison_guard::InProgress;
 use crate::pipeline::stages::upload::extract_audio::Extractor;
 use crate::pipeline::stages::wait::SeenProcessing;
@@ -91,6 +92,8 @@ pub struct EngineParts {
     pub syncs: Arc<Syncs>,
     /// The budgets. One gate for all engines.
     pub budget_gate: Arc<BudgetGate>,
+    /// Decodes recordings whose answers have another length than expected.
+    pub decode_length: DecodeLength,
     /// Reports jobs that became another engine's.
     pub passing: Arc<Handover>,
     /// The output names that any engine is writing.

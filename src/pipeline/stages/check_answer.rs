@@ -1,7 +1,7 @@
 //! Submitted ▷ Fetched: checks that the answer for a transcription is that of the recording which was sent, before
 //! anything is made of it. An answer that is in doubt stays kept, and a person decides.
 
-use crate::client::record_evidence::{RecordEvidence, RecordMark};
+use crate::client::contract::{RecordEvidence, RecordMark};
 use crate::clock::Clock;
 use crate::domain::audio_length::lengths_agree;
 use crate::domain::fault::{Fault, FaultKind};
@@ -9,12 +9,19 @@ use crate::domain::job::Job;
 use crate::domain::names::{JobId, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::{PurchaseKey, Token};
-use crate::media::length::decoded::decoded_seconds;
+use crate::media::decode::DecodeError;
 use crate::pipeline::budget::{BudgetGate, hours};
 use crate::pipeline::stages::hear_recording::hear;
 use crate::pipeline::stages::outcome::StageStop;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Purchases;
+use futures_util::future::BoxFuture;
+use std::fs::File;
+use std::sync::Arc;
+
+/// Decodes an open recording to its end, and returns the seconds of its sound. Also takes the longest length in seconds
+/// that anything gives.
+pub type DecodeLength = Arc<dyn Fn(File, f64) -> BoxFuture<'static, Result<f64, DecodeError>> + Send + Sync>;
 
 /// What an answer is checked with.
 pub struct AnswerCheck<'a> {
@@ -22,6 +29,7 @@ pub struct AnswerCheck<'a> {
     pub clock: &'a dyn Clock,
     /// Knows what the headers of recordings declare.
     pub lengths: &'a BudgetGate,
+    pub decode_length: &'a DecodeLength,
     /// Where the recording is; `None` if its source is not configured any more.
     pub mount: Option<&'a Mount>,
 }
@@ -140,7 +148,7 @@ async fn declared_length(check: &AnswerCheck<'_>, job: &Job) -> Option<u64> {
 async fn decoded_length(check: &AnswerCheck<'_>, job: &Job, longest: u64) -> Result<u64, String> {
     let mount = check.mount.ok_or("its source is not in `jobs.toml` any more")?;
     let seconds = longest as f64 / 1e3;
-    let decoded = hear(check.clock, mount, job, seconds, |file| decoded_seconds(file, None, seconds)).await?;
+    let decoded = hear(check.clock, mount, job, seconds, |file| (check.decode_length)(file, seconds)).await?;
     Ok(crate::wire::result::millis(decoded))
 }
 

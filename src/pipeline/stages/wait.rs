@@ -2,8 +2,8 @@
 
 use crate::backpressure::poll_schedule::PollSchedule;
 use crate::blocking::{blocking, in_place_if};
-use crate::client::contract::{Client, Identity, RecordState};
-use crate::client::record_evidence::RecordEvidence;
+use crate::client::contract::{Client, Identity, RecordEvidence, RecordState};
+use crate::client::record_evidence::evidence;
 use crate::clock::Clock;
 use crate::config::model::ServiceTerms;
 use crate::domain::fault::{Fault, FaultKind};
@@ -170,7 +170,7 @@ pub async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<PollRe
     let record = Record::<ResultHead, BoundedValue>::of_kept(&raw).ok()?;
     let audio = record.result.as_ref()?.audio();
     let outcome = StageOutcome::Step(JobEvent::Fetched { audio });
-    Some(PollResult { outcome, took: None, evidence: (!id.is_own()).then(|| RecordEvidence::of(&record)) })
+    Some(PollResult { outcome, took: None, evidence: (!id.is_own()).then(|| evidence(&record)) })
 }
 
 /// Returns the outcome for a transcription that has not ended: when it is polled again, and what is odd about it.

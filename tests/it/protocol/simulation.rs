@@ -194,6 +194,8 @@ impl Sim {
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
             budget_gate: self.budget_gate(),
+            // Every recording lasts a minute, whatever its header says.
+            decode_length: Arc::new(|_, _| Box::pin(async { Ok(60.0) })),
             writing: Arc::default(),
             in_progress: InProgress::unwritten(),
             passing: Arc::default(),

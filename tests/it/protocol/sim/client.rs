@@ -5,9 +5,8 @@ use crate::protocol::sim::world::World;
 use futures_util::StreamExt;
 use scribed::testing::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
-    RecordState, RequestAudio, UploadFile,
+    RecordEvidence, RecordMark, RecordState, RequestAudio, UploadFile,
 };
-use scribed::testing::client::record_evidence::{RecordEvidence, RecordMark};
 use scribed::testing::clock::Clock;
 use scribed::testing::domain::fault::{Fault, FaultKind};
 use scribed::testing::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};

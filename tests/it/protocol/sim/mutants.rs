@@ -1,10 +1,9 @@
 //! Mutations of scribed that the simulation must detect: each is a wrapper around an interface, or a setting.
 
 use scribed::testing::client::contract::{
-    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListPage, RecordState,
-    UploadFile,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListPage, RecordEvidence,
+    RecordState, UploadFile,
 };
-use scribed::testing::client::record_evidence::RecordEvidence;
 use scribed::testing::domain::fault::Fault;
 use scribed::testing::domain::names::{Timestamp, TranscriptionId};
 use scribed::testing::wire::page::ListQuery;
