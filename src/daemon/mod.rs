@@ -24,7 +24,6 @@ use crate::durable_file;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
 use crate::media::length::cache::LengthCache;
-use crate::media::length::decoded::decoded_seconds;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;
@@ -35,6 +34,7 @@ use crate::pipeline::engine::Handover;
 use crate::pipeline::engine::{Engine, EngineParts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::request::callback_address::CallbackAddresses;
+use crate::pipeline::stages::check_answer::decode_with_ffmpeg;
 use crate::pipeline::stages::poison_guard::InProgress;
 use crate::pipeline::stages::write::restore::Tools;
 use crate::pipeline::stages::write::write_guard::Writing;
@@ -166,7 +166,7 @@ impl SharedParts {
             params: Arc::clone(&self.params),
             syncs: Arc::clone(&self.syncs),
             budget_gate: Arc::clone(&setup.budget_gate),
-            decode_length: Arc::new(|file, longest| Box::pin(decoded_seconds(file, None, longest))),
+            decode_length: decode_with_ffmpeg(),
             writing: Arc::clone(&self.writing),
             passing: Arc::clone(&self.passing),
             in_progress: Arc::clone(&self.in_progress),

@@ -201,10 +201,10 @@ impl Engine {
     ) -> Result<(), StageStop> {
         let check = AnswerCheck {
             store: &*parts.store,
-            clock: &*parts.clock,
+            clock: &parts.clock,
             lengths: &parts.budget_gate,
             decode_length: &parts.decode_length,
-            mount: parts.mounts.get(&job.key.source).map(|mount| &**mount),
+            mount: parts.mounts.get(&job.key.source),
         };
         check_answer::run(&check, job, purchase_key, transcription, evidence).await?;
         self.observe(Observation::Matched);

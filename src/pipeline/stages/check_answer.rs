@@ -9,29 +9,41 @@ use crate::domain::job::Job;
 use crate::domain::names::{JobId, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::{PurchaseKey, Token};
-use crate::media::decode::DecodeError;
+use crate::media::length::decoded::decoded_seconds;
 use crate::pipeline::budget::{BudgetGate, hours};
 use crate::pipeline::stages::hear_recording::hear;
 use crate::pipeline::stages::outcome::StageStop;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Purchases;
+use crate::wire::result::millis;
 use futures_util::future::BoxFuture;
-use std::fs::File;
 use std::sync::Arc;
 
-/// Decodes an open recording to its end, and returns the seconds of its sound. Also takes the longest length in seconds
-/// that anything gives.
-pub type DecodeLength = Arc<dyn Fn(File, f64) -> BoxFuture<'static, Result<f64, DecodeError>> + Send + Sync>;
+/// Decodes the recording of a job to its end, and returns the milliseconds of its sound; says why if that is not possible.
+/// Also takes the longest length in milliseconds that anything gives.
+pub type DecodeLength =
+    Arc<dyn Fn(Arc<dyn Clock>, Arc<Mount>, Job, u64) -> BoxFuture<'static, Result<u64, String>> + Send + Sync>;
+
+/// Returns the function that really decodes.
+pub fn decode_with_ffmpeg() -> DecodeLength {
+    Arc::new(|clock, mount, job, longest| {
+        Box::pin(async move {
+            let longest = longest as f64 / 1e3;
+            let decoded = hear(&*clock, &mount, &job, longest, |file| decoded_seconds(file, None, longest)).await?;
+            Ok(millis(decoded))
+        })
+    })
+}
 
 /// What an answer is checked with.
 pub struct AnswerCheck<'a> {
     pub store: &'a dyn Purchases,
-    pub clock: &'a dyn Clock,
+    pub clock: &'a Arc<dyn Clock>,
     /// Knows what the headers of recordings declare.
     pub lengths: &'a BudgetGate,
     pub decode_length: &'a DecodeLength,
     /// Where the recording is; `None` if its source is not configured any more.
-    pub mount: Option<&'a Mount>,
+    pub mount: Option<&'a Arc<Mount>>,
 }
 
 /// Why an answer may be that of another recording.
@@ -140,16 +152,13 @@ fn extracted_length(job: &Job, purchase_key: &PurchaseKey) -> Option<u64> {
 }
 
 async fn declared_length(check: &AnswerCheck<'_>, job: &Job) -> Option<u64> {
-    let audio = check.lengths.declared_audio(check.mount?, job, check.clock).await?;
+    let audio = check.lengths.declared_audio(check.mount?, job, &**check.clock).await?;
     Some(audio.millis)
 }
 
-/// Decodes the recording to its end. Says why if that is not possible.
 async fn decoded_length(check: &AnswerCheck<'_>, job: &Job, longest: u64) -> Result<u64, String> {
     let mount = check.mount.ok_or("its source is not in `jobs.toml` any more")?;
-    let seconds = longest as f64 / 1e3;
-    let decoded = hear(check.clock, mount, job, seconds, |file| (check.decode_length)(file, seconds)).await?;
-    Ok(crate::wire::result::millis(decoded))
+    (check.decode_length)(Arc::clone(check.clock), Arc::clone(mount), job.clone(), longest).await
 }
 
 impl Doubt {

@@ -68,12 +68,9 @@ impl JobCommand {
     pub fn of(job: &Job, shell: &Shell) -> Vec<Self> {
         let stage = &job.stage;
         let is_written = matches!(stage, Stage::Written { .. });
+        let is_given_up = matches!(stage, Stage::Failed { .. } | Stage::Cancelled { .. });
         let fits = [
-            (
-                Self::Retry,
-                shell.can_operate()
-                    && (!stage.is_end() || matches!(stage, Stage::Failed { .. } | Stage::Cancelled { .. })),
-            ),
+            (Self::Retry, shell.can_operate() && (!stage.is_end() || is_given_up || job.is_incomplete())),
             (Self::Bump, shell.can_edit() && !stage.is_end()),
             (Self::Acknowledge, shell.can_edit() && job.may_be_acknowledged() && job.acknowledged.is_none()),
             (Self::Render, shell.can_edit() && is_written),

@@ -195,7 +195,7 @@ impl Sim {
             syncs: Arc::default(),
             budget_gate: self.budget_gate(),
             // Every recording lasts a minute, whatever its header says.
-            decode_length: Arc::new(|_, _| Box::pin(async { Ok(60.0) })),
+            decode_length: Arc::new(|_, _, _, _| Box::pin(async { Ok(60_000) })),
             writing: Arc::default(),
             in_progress: InProgress::unwritten(),
             passing: Arc::default(),

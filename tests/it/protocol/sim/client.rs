@@ -236,12 +236,16 @@ fn evidence(record: &Record) -> RecordEvidence {
 }
 
 fn answer(record: &Record) -> Vec<u8> {
+    let metadata = match &record.token {
+        Some(token) => json!({ RESERVED_KEY: token.to_string() }),
+        None => json!({ "whose": "another's" }),
+    };
     let words = words_of(record.content);
     let answer = json!({
         "id": record.id,
         "status": "done",
         "created_at": "2026-01-01T00:00:00Z",
-        "custom_metadata": record.token.as_ref().map(|token| json!({ RESERVED_KEY: token.to_string() })),
+        "custom_metadata": metadata,
         "result": {
             "metadata": { "audio_duration": 60.0, "number_of_distinct_channels": 1 },
             "transcription": {

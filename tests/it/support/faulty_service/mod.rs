@@ -211,7 +211,7 @@ impl TestedQueue {
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
             syncs: Arc::default(),
             budget_gate: Arc::new(BudgetGate::new(config.budget.clone(), config.zone, nothing)),
-            decode_length: Arc::new(|_, _| Box::pin(async { Ok(60.0) })),
+            decode_length: Arc::new(|_, _, _, _| Box::pin(async { Ok(60_000) })),
             passing: Arc::default(),
             writing: Arc::default(),
             in_progress: InProgress::unwritten(),
