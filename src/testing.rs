@@ -69,7 +69,7 @@ pub mod domain {
         pub use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, Period, Span};
     }
     pub mod charge {
-        pub use crate::domain::charge::{Charge, Sighted, State};
+        pub use crate::domain::charge::{Charge, LimitAtReservation, Sighted, State};
     }
     pub mod clock_ahead {
         pub use crate::domain::clock_ahead::LongestWaits;

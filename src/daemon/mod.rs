@@ -128,10 +128,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    fn new(config: &Config, ways: ServiceClients, clock: &Arc<dyn Clock>) -> Self {
+    /// `old`: the setup whose place it takes. From now on, the budgets of the new one are in effect.
+    fn new(config: &Config, ways: ServiceClients, clock: &Arc<dyn Clock>, old: Option<&Self>) -> Self {
         let (routing, mounts) = (Arc::new(config.routing()), mounts(config, clock));
         let lists = lists(config, &mounts);
-        Self { routing, mounts, lists, budget_gate: budget_gate(config), ways, config: config.clone() }
+        let budget_gate = budget_gate(config, old.map(|old| &*old.budget_gate));
+        Self { routing, mounts, lists, budget_gate, ways, config: config.clone() }
     }
 
     /// Returns the clients of all services.
@@ -226,7 +228,7 @@ impl Daemon {
         let calls = socket.as_ref().map(|socket| socket.calls.clone());
         let mut embedded = None;
         let ways = build_clients(config, &system, calls.as_ref(), &mut embedded, None).await?;
-        let setup = Setup::new(config, ways, &clock);
+        let setup = Setup::new(config, ways, &clock, None);
         let state = config.state.clone();
         blocking(move || sweep_records(&state)).await;
         let state = config.state.clone();
@@ -555,7 +557,7 @@ pub fn snapshot_handler(config: &Config) -> Result<Option<(CommandHandler, Snaps
 fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (mounts, routing) = (mounts_of(config), Arc::new(config.routing()));
-    let (budget_gate, kept) = (budget_gate(config), kept(config));
+    let (budget_gate, kept) = (budget_gate(config, None), kept(config));
     let params = Arc::new(ParamFiles::new(config.state.join("params")));
     let writing = Tools { params, syncs: Arc::default(), writing: Arc::default() };
     CommandHandler {
@@ -598,13 +600,17 @@ fn voices(config: &Config) -> Option<VoiceStore> {
     config.serve.voices.clone().map(VoiceStore::new)
 }
 
-fn budget_gate(config: &Config) -> Arc<BudgetGate> {
+fn budget_gate(config: &Config, old: Option<&BudgetGate>) -> Arc<BudgetGate> {
     let measured = Arc::new(LengthCache::new(&config.state));
     let measure: Measure = Arc::new(move |path, key, stamp| {
         let measured = Arc::clone(&measured);
         Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
     });
-    Arc::new(BudgetGate::new(config.budget.clone(), config.zone, measure))
+    let budget = config.budget.clone();
+    Arc::new(match old {
+        Some(old) => BudgetGate::replacing(old, budget, config.zone, measure),
+        None => BudgetGate::new(budget, config.zone, measure),
+    })
 }
 
 /// Returns the manifests of the sources that have them.

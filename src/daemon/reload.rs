@@ -48,7 +48,7 @@ impl Daemon {
         let (renames, left) = self.renames_to(config).await?;
         let before = Some((&old.config, &old.ways));
         let ways = build_clients(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
-        let setup = Arc::new(Setup::new(config, ways, &self.clock));
+        let setup = Arc::new(Setup::new(config, ways, &self.clock, Some(&old)));
         self.claim_new_folders(&setup);
         let engines: Vec<_> = setup.ways.keys().filter_map(|service| self.engine(&setup, service)).collect();
         self.engines.replace(engines);

@@ -1,10 +1,11 @@
 //! What a job cost: one charge for each purchase. Charges are kept in the job's row for ever, so that every sum is
 //! exact and is lost only with the row itself.
 
+use crate::domain::budget::{BudgetLimit, Period};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
-use crate::domain::split::Split;
+use crate::domain::split::{PartRange, Split};
 use crate::domain::stage::{AudioAmount, Stage};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,34 @@ pub struct Charge {
     /// audio.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fetched: bool,
+    /// What is reserved besides, for the parts of the recording that are bought after this purchase. It has no date: it
+    /// counts in the day, the month and the run of now until those parts are bought. 0 without such parts, in what is
+    /// spent, and in records of older releases.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rest: u64,
+    /// The limits that the reservation fitted into; empty in what is spent, and in records of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitAtReservation>,
+}
+
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
+}
+
+/// A limit as it was when something was reserved: it may have been lowered since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitAtReservation {
+    /// Whether it is a limit of the job's source, not one of all sources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_source: bool,
+    pub period: Period,
+    pub allowed: u64,
+}
+
+impl LimitAtReservation {
+    pub fn of(limit: &BudgetLimit) -> Self {
+        Self { of_source: limit.source.is_some(), period: limit.period, allowed: limit.allowed }
+    }
 }
 
 /// What a service's list says about a purchase. If the queue that made the purchase was lost, nothing else is known
@@ -72,13 +101,26 @@ pub enum State {
 }
 
 impl Charge {
-    /// Returns the amount that counts against a budget: as billed, or as reserved until it is billed. `None` if it is
-    /// not known.
+    /// Returns the amount that counts against a budget: as billed, or as reserved until it is billed, with what is
+    /// reserved for later parts. `None` if it is not known.
     pub fn amount(&self) -> Option<u64> {
+        Some(self.dated_amount()?.saturating_add(self.rest))
+    }
+
+    /// Returns the amount that counts in the day and month of [`Charge::at`] and in [`Charge::run`]: all but
+    /// [`Charge::rest`].
+    pub fn dated_amount(&self) -> Option<u64> {
         match self.state {
             State::Shared | State::Void => Some(0),
             State::Held | State::Spent => self.billed.or(self.reserved),
         }
+    }
+
+    /// Whether this limit has not been lowered since the reservation. Also `false` for a limit that was not set then.
+    pub fn was_reserved_under(&self, limit: &BudgetLimit) -> bool {
+        let now = LimitAtReservation::of(limit);
+        let is_same = |then: &LimitAtReservation| (then.of_source, then.period) == (now.of_source, now.period);
+        self.limits.iter().any(|then| is_same(then) && then.allowed <= now.allowed)
     }
 
     /// Returns how much more was billed than reserved.
@@ -92,6 +134,11 @@ impl Charge {
         let (at, billed) = sighted.map_or((Self::UNDATED, None), |Sighted { at, billed, .. }| (at, billed));
         let (run, state, transcription) = (Self::UNDATED, State::Spent, Some(id.clone()));
         Self { at, run, state, billed, transcription, ..Self::shared(job, service) }
+    }
+
+    /// Returns the reservation that is left when this one is spent.
+    fn for_later_parts(&self) -> Self {
+        Self { reserved: Some(0), fetched: false, ..self.clone() }
     }
 
     /// The date of a purchase whose date is not known.
@@ -112,12 +159,14 @@ impl Charge {
             billed: None,
             transcription: None,
             fetched: false,
+            rest: 0,
+            limits: Vec::new(),
         }
     }
 }
 
 impl Job {
-    /// Returns the reservation for the job's next purchase.
+    /// Returns the reservation for the job's next purchase, and for those of the later parts of its recording.
     pub fn reservation(&self) -> Option<&Charge> {
         self.charges.iter().find(|charge| charge.state == State::Held)
     }
@@ -134,7 +183,8 @@ impl Job {
         // Shared charges, and those of older releases, name no transcription.
         let unnamed =
             |charge: &&Charge| charge.transcription.is_none() && charge.purchase_number == self.purchase_number;
-        self.charge_for(transcription).or_else(|| self.charges.last().filter(unnamed))
+        let made = || self.charges.iter().rfind(|charge| charge.state != State::Held);
+        self.charge_for(transcription).or_else(|| made().filter(unnamed))
     }
 
     /// Returns the charges of the parts that the job's present result was joined from.
@@ -190,18 +240,56 @@ pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>)
         // A person decided to buy although it is not known whether the create was accepted.
         (S::Submitting { .. }, S::Probed { .. } | S::Settled) => spend(&mut charges, None),
         (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { purchase_key, transcription }) => {
-            give_back(&mut charges);
+            take_from_rest(&mut charges, new, purchase_key.part);
             match paid {
                 false => charges.push(Charge::found_again(new, &purchase_key.service, transcription, sighted)),
                 // A job that has bought something before keeps its own charge.
-                true if charges.is_empty() => charges.push(Charge::shared(new, &purchase_key.service)),
+                true if has_made_none(&charges) => charges.push(Charge::shared(new, &purchase_key.service)),
                 true => {}
             }
         }
-        (_, S::Probed { .. } | S::Uploaded { .. } | S::Submitting { .. }) => {}
-        _ => give_back(&mut charges),
+        _ => {}
     }
+    keep_reservation(&mut charges, old, new);
     charges
+}
+
+/// Gives back what the job does not need any more at its new stage. A recording of which parts are bought keeps what is
+/// reserved for the others.
+fn keep_reservation(charges: &mut Vec<Charge>, old: &Job, new: &Job) {
+    match &new.stage {
+        Stage::Probed { .. } | Stage::Uploaded { .. } | Stage::Submitting { .. } if new.split.is_some() => {}
+        // The service accepts no parts as long as these. Nothing of the recording is bought; it is measured again if it
+        // was sent before.
+        Stage::Probed { .. } | Stage::Uploaded { .. } | Stage::Submitting { .. } => {
+            if old.split.is_some() && matches!(old.stage, Stage::Submitted { .. }) {
+                give_back(charges);
+            }
+            for held in charges.iter_mut().filter(|charge| charge.state == State::Held) {
+                held.reserved = held.reserved.map(|reserved| reserved.saturating_add(held.rest));
+                held.rest = 0;
+            }
+        }
+        Stage::Submitted { purchase_key, .. } | Stage::Fetched { purchase_key, .. } => {
+            let later = purchase_key.part.zip(new.split.as_deref()).is_some_and(|(part, split)| split.has_later(part));
+            charges.retain(|charge| charge.state != State::Held || (later && charge.rest > 0));
+        }
+        _ => give_back(charges),
+    }
+}
+
+/// Takes the amount of a part that was found as bought from the reservation. All of it, if the whole recording was.
+fn take_from_rest(charges: &mut [Charge], job: &Job, part: Option<PartRange>) {
+    let of_part = part.zip(job.split.as_deref()).map(|(part, split)| split.amount_of(part, 0));
+    for held in charges.iter_mut().filter(|charge| charge.state == State::Held) {
+        held.rest = of_part.map_or(0, |amount| held.amount().unwrap_or_default().saturating_sub(amount));
+        held.reserved = Some(0);
+    }
+}
+
+/// Whether these charges have no purchase, but a reservation at most.
+fn has_made_none(charges: &[Charge]) -> bool {
+    charges.iter().all(|charge| charge.state == State::Held)
 }
 
 /// Whether the job's transcription has just ended in an error, and its record shows no audio and no bill.
@@ -217,11 +305,16 @@ fn give_back(charges: &mut Vec<Charge>) {
     charges.retain(|charge| charge.state != State::Held);
 }
 
-fn spend(charges: &mut [Charge], transcription: Option<&TranscriptionId>) {
+/// Makes the reservation a purchase. What was reserved for later parts stays reserved.
+fn spend(charges: &mut Vec<Charge>, transcription: Option<&TranscriptionId>) {
+    let has_rest = |charge: &&Charge| charge.state == State::Held && charge.rest > 0;
+    let later: Vec<Charge> = charges.iter().filter(has_rest).map(Charge::for_later_parts).collect();
     for charge in charges.iter_mut().filter(|charge| charge.state == State::Held) {
         charge.state = State::Spent;
         charge.transcription = transcription.cloned();
+        (charge.rest, charge.limits) = (0, Vec::new());
     }
+    charges.extend(later);
 }
 
 fn charges_for<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<Item = &'c mut Charge> {
@@ -232,7 +325,7 @@ fn charges_for<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl I
 fn record_bill(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
     let billed = audio.billed.or_else(|| audio.reservation_millis());
     // A release that recorded no charges bought it.
-    if charges.is_empty()
+    if has_made_none(charges)
         && let Some(purchase_key) = old.stage.purchase_key()
     {
         let shared = Charge::shared(old, &purchase_key.service);

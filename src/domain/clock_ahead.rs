@@ -223,6 +223,8 @@ mod tests {
             at: ahead,
             service_date: None,
             fetched: false,
+            rest: 0,
+            limits: Vec::new(),
             run: ahead,
             purchase_number: 0,
             service: ServiceName::new("default"),

@@ -258,6 +258,8 @@ mod tests {
             billed: None,
             transcription,
             fetched: false,
+            rest: 0,
+            limits: Vec::new(),
         }
     }
 

@@ -92,7 +92,7 @@ impl Split {
 
     /// Returns the part that is bought next; `None` if all are.
     pub fn next(&self) -> Option<PartRange> {
-        self.parts.iter().find(|part| part.bought.is_none()).map(|part| part.range)
+        self.unbought_ranges().next()
     }
 
     pub fn count(&self) -> usize {
@@ -102,6 +102,27 @@ impl Split {
     /// Returns the number of a part, from 1.
     pub fn number_of(&self, range: PartRange) -> Option<usize> {
         self.parts.iter().position(|part| part.range == range).map(|at| at + 1)
+    }
+
+    /// Returns the amount that a part is expected to cost, in milliseconds of billed audio. `channels`: how many channels the
+    /// service is known to hear; 0 if that is not known.
+    pub fn amount_of(&self, range: PartRange, channels: u32) -> u64 {
+        range.millis().saturating_mul(u64::from(self.channels.max(channels).max(1)))
+    }
+
+    /// Returns what the parts that are not bought yet are expected to cost, as [`Split::amount_of`].
+    pub fn unbought(&self, channels: u32) -> UnboughtParts {
+        let mut amounts = self.unbought_ranges().map(|range| self.amount_of(range, channels));
+        UnboughtParts { next: amounts.next().unwrap_or_default(), later: amounts.fold(0, u64::saturating_add) }
+    }
+
+    /// Whether other parts than this one are not bought yet.
+    pub fn has_later(&self, range: PartRange) -> bool {
+        self.unbought_ranges().any(|other| other != range)
+    }
+
+    fn unbought_ranges(&self) -> impl Iterator<Item = PartRange> {
+        self.parts.iter().filter(|part| part.bought.is_none()).map(|part| part.range)
     }
 
     pub fn part_mut(&mut self, range: PartRange) -> Option<&mut Part> {
@@ -130,6 +151,21 @@ impl Split {
         let ids: Vec<&str> = self.bought().map(|(_, bought)| bought.transcription.as_str()).collect();
         let ranges: Vec<String> = self.parts.iter().map(|part| part.range.to_string()).collect();
         TranscriptionId::joined(&Hash::of(format!("{}\n{}", ids.join("\n"), ranges.join("\n")).as_bytes()))
+    }
+}
+
+/// What the parts that are not bought yet are expected to cost, in milliseconds of billed audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnboughtParts {
+    /// The part that is bought next.
+    pub next: u64,
+    /// All parts after it.
+    pub later: u64,
+}
+
+impl UnboughtParts {
+    pub fn all(self) -> u64 {
+        self.next.saturating_add(self.later)
     }
 }
 

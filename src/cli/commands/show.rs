@@ -220,6 +220,10 @@ fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, orig
 }
 
 fn cost(charge: &Charge) -> String {
+    if charge.rest > 0 {
+        let [all, rest] = [charge.amount().unwrap_or_default(), charge.rest].map(hours);
+        return format!("{all} of billed audio are reserved, {rest} of it for later parts of the recording");
+    }
     match (charge.state, charge.billed, charge.reserved) {
         (State::Void, ..) => "nothing: the service could not fetch the audio from its address".to_owned(),
         (State::Shared, ..) => "nothing: a duplicate was transcribed".to_owned(),
@@ -234,10 +238,11 @@ fn cost(charge: &Charge) -> String {
 
 fn charge_json(charge: &Charge) -> Value {
     let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
+    let reserved = charge.reserved.map(|reserved| reserved + charge.rest);
     let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::format(charge.at));
     json!({
         "at": at, "round": charge.purchase_number, "service": charge.service, "template": charge.template,
-        "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
+        "state": charge.state, "reserved_seconds": seconds(reserved), "billed_seconds": seconds(charge.billed),
     })
 }
 

@@ -52,6 +52,8 @@ fn charge(at: Timestamp, seconds: u64) -> Charge {
         billed: Some(seconds * 1000),
         transcription: None,
         fetched: false,
+        rest: 0,
+        limits: Vec::new(),
     }
 }
 

@@ -21,13 +21,13 @@ const LINES: usize = 1_000;
 /// [`CommandRefusal::Usage`] for an unknown time zone; errors of the store.
 pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPiece, CommandRefusal> {
     let unknown = |_| CommandRefusal::Usage(format!("there is no time zone {:?} on this machine", query.timezone));
-    let zone = Zone::parse(&query.timezone).map_err(unknown)?;
+    let (zone, now) = (Zone::parse(&query.timezone).map_err(unknown)?, handler.clock.now());
     let limit = if query.by == By::Job { LINES } else { PIECE };
     let jobs = handler.store.jobs_in(JobSubset::WithCost, query.after, limit).await?;
     let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
     let mut sums: BTreeMap<(String, ServiceName), CostLine> = BTreeMap::new();
     for job in &jobs {
-        for (at, service, template, sum) in parts(job) {
+        for (at, service, template, sum) in parts(job, now) {
             if !is_asked_for(query, at) {
                 continue;
             }
@@ -76,21 +76,28 @@ fn is_asked_for(query: &CostQuery, at: Timestamp) -> bool {
 
 type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, CostSum);
 
-/// Returns the cost of each purchase of a job.
-fn parts(job: &Job) -> Vec<Part<'_>> {
+/// Returns the cost of each purchase of a job. What is reserved for later parts of a recording counts now.
+fn parts(job: &Job, now: Timestamp) -> Vec<Part<'_>> {
     if let (true, Some(purchase_key)) = (job.has_unknown_cost(), job.stage.purchase_key()) {
         let sum = CostSum { purchases: 1, unknown: 1, ..CostSum::default() };
         return vec![(job.since, purchase_key.service.clone(), None, sum)];
     }
-    let part = |charge: &'_ Charge| (charge.at, charge.service.clone(), sum(charge));
+    fn part(charge: &Charge, at: Timestamp, sum: CostSum) -> Part<'_> {
+        (at, charge.service.clone(), charge.template.as_deref(), sum)
+    }
     let parts = job.charges.iter().filter(|charge| charge.state != State::Void);
-    let parts = parts.map(|charge| (part(charge), charge.template.as_deref()));
-    parts.map(|((at, service, sum), template)| (at, service, template, sum)).collect()
+    let parts = parts.flat_map(|charge| {
+        let rest = CostSum { reserved: charge.rest, ..CostSum::default() };
+        let later = (charge.rest > 0).then(|| part(charge, now, rest));
+        let is_all_later = later.is_some() && charge.dated_amount() == Some(0);
+        [(!is_all_later).then(|| part(charge, charge.at, sum(charge))), later]
+    });
+    parts.flatten().collect()
 }
 
 fn sum(charge: &Charge) -> CostSum {
-    let amount = charge.amount().unwrap_or_default();
-    let unknown = u64::from(charge.amount().is_none());
+    let amount = charge.dated_amount().unwrap_or_default();
+    let unknown = u64::from(charge.dated_amount().is_none());
     match charge.state {
         State::Void => CostSum::default(),
         State::Shared => CostSum { shared: 1, ..CostSum::default() },

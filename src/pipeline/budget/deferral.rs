@@ -54,7 +54,7 @@ impl BudgetGate {
         let fault = Fault {
             asks: over.needs_person(),
             need: Some(over.need),
-            ..Fault::new(FaultKind::Budget, self.describe(&over), now)
+            ..Fault::new(FaultKind::Budget, self.describe(job, &over), now)
         };
         if !over.exceeds_whole_limit() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);

@@ -10,12 +10,19 @@ use crate::pipeline::budget::BudgetGate;
 use crate::store::contract::{Budgets, StoreError};
 
 impl BudgetGate {
-    pub(super) fn describe(&self, over: &BudgetExceeded) -> String {
-        let [need, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
+    pub(super) fn describe(&self, job: &Job, over: &BudgetExceeded) -> String {
+        let [amount, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
+        let need = match job.split.as_deref() {
+            Some(split) if split.bought().next().is_some() => {
+                format!("{amount} of billed audio for the parts that are not bought yet")
+            }
+            Some(split) => format!("{amount} of billed audio for its {} parts together", split.count()),
+            None => format!("{amount} of billed audio"),
+        };
         let setting = over.limit.setting();
         if over.exceeds_whole_limit() {
             return format!(
-                "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that setting (a daemon reads it at `scribed reload`), or end the job with `scribed cancel`; other jobs continue"
+                "it needs {need}, more than {setting} ever allows ({allowed}): raise that setting (a daemon reads it at `scribed reload`), or end the job with `scribed cancel`; other jobs continue"
             );
         }
         let again = match (over.fits_at(), over.limit.period) {
@@ -23,7 +30,7 @@ impl BudgetGate {
             (None, Period::Run) => "the job continues with the next run".to_owned(),
             (None, _) => "the job continues when you raise the budget and `scribed reload`".to_owned(),
         };
-        format!("it needs {need} of billed audio, and {setting} ({allowed}) has {left} left: {again}")
+        format!("it needs {need}, and {setting} ({allowed}) has {left} left: {again}")
     }
 
     /// Returns a job as it is shown: its fault has the amount that is left now, not the one at its refusal. A job
@@ -38,7 +45,8 @@ impl BudgetGate {
         if let Some(fault) = job.fault.clone().filter(|fault| fault.kind == FaultKind::Budget) {
             return self.with_current_amounts(store, job, fault, now).await;
         }
-        if job.fault.is_some() || job.bumped.is_some() || !self.exhausted(now).covers(&job.key.source) {
+        let is_tried = job.bumped.is_some() || job.reservation().is_some();
+        if job.fault.is_some() || is_tried || !self.exhausted(now).covers(&job.key.source) {
             return Ok(job);
         }
         let words =
@@ -64,7 +72,7 @@ impl BudgetGate {
         Ok(match over {
             Ok(()) => job.deferred(Some(now), None),
             Err(over) => {
-                let fault = Fault { words: self.describe(&over), asks: over.needs_person(), ..fault };
+                let fault = Fault { words: self.describe(&job, &over), asks: over.needs_person(), ..fault };
                 job.deferred(over.fits_at(), Some(fault))
             }
         })

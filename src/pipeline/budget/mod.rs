@@ -1,11 +1,13 @@
 //! Limits what may be bought: budgets, the recordings of a plan, the limits of a pass, and bills above what was
 //! reserved. The store keeps the sums and checks the limits. `reserve.rs` reserves before the upload and once more right
-//! before the create; `release.rs` wakes jobs that fit when a reservation was released; `bills.rs` logs what services
-//! bill beyond that; `deferral.rs` remembers the jobs that were refused. Start reading at `reserve.rs`.
+//! before the create; `in_effect.rs` has the budget as it is now, whatever was reloaded since; `wake_deferred.rs` wakes
+//! jobs that fit when a reservation was released; `bills.rs` logs what services bill beyond their reservations;
+//! `deferral.rs` remembers the jobs that were refused. Start reading at `reserve.rs`.
 
 mod bills;
 mod deferral;
 mod describe;
+mod in_effect;
 pub(crate) mod pass_limits;
 pub(crate) mod plan_allowlist;
 mod reserve;
@@ -24,6 +26,7 @@ use crate::domain::stage::AudioAmount;
 use crate::domain::zone::Zone;
 use crate::pipeline::budget::bills::ExcessLog;
 use crate::pipeline::budget::deferral::Refused;
+use crate::pipeline::budget::in_effect::BudgetInEffect;
 use crate::pipeline::budget::pass_limits::PassLimits;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::rooted_path::RootedPath;
@@ -36,10 +39,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// job's key and its stamp.
 pub type Measure = Arc<dyn Fn(RootedPath, JobKey, Stamp) -> BoxFuture<'static, Option<AudioAmount>> + Send + Sync>;
 
-/// The budgets and the jobs that wait for them. One gate for all engines of a process.
+/// The budgets and the jobs that wait for them. One gate for all engines of a process; a reload makes another one.
 pub struct BudgetGate {
-    budget: Budget,
-    zone: Zone,
+    budget: Arc<BudgetInEffect>,
     measure: Measure,
     refused: Mutex<BTreeMap<JobId, Refused>>,
     /// The services that nothing is sent to now.
@@ -56,9 +58,19 @@ pub struct BudgetGate {
 impl BudgetGate {
     /// Creates a gate that has refused no job yet.
     pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
+        Self::of(Arc::new(BudgetInEffect::new(budget, zone)), measure)
+    }
+
+    /// Creates the gate that takes the place of an earlier one. From now on this budget is in effect, also for tasks that
+    /// began with the earlier gate.
+    pub fn replacing(old: &Self, budget: Budget, zone: Zone, measure: Measure) -> Self {
+        old.budget.replace(budget, zone);
+        Self::of(Arc::clone(&old.budget), measure)
+    }
+
+    fn of(budget: Arc<BudgetInEffect>, measure: Measure) -> Self {
         Self {
             budget,
-            zone,
             measure,
             refused: Mutex::default(),
             unserved: Mutex::default(),
@@ -144,7 +156,8 @@ impl BudgetGate {
 
     /// Returns every limit as it is now.
     pub fn limits(&self, now: Timestamp) -> Vec<BudgetLimit> {
-        self.budget.limits(self.zone.day(now), self.zone.month(now))
+        let (budget, zone) = self.budget.now();
+        budget.limits(zone.day(now), zone.month(now))
     }
 
     /// Whether a job waits for the budget of the next run: a limit that only another run resets refused it.
@@ -156,7 +169,14 @@ impl BudgetGate {
 
     /// Returns the limits that a purchase for this source has to fit into now.
     pub fn limits_for(&self, source: &SourceName, now: Timestamp) -> Vec<BudgetLimit> {
-        self.budget.limits_for_source(source, self.zone.day(now), self.zone.month(now))
+        let (budget, zone) = self.budget.now();
+        budget.limits_for_source(source, zone.day(now), zone.month(now))
+    }
+
+    /// Returns a number that changes with the budget: what was reserved under another number has to be reserved again
+    /// before anything is sent.
+    pub fn edition(&self) -> u64 {
+        self.budget.edition()
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeMap<JobId, Refused>> {

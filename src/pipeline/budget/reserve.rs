@@ -1,4 +1,5 @@
-//! Reserves what a job is expected to cost: before its upload, and once more right before its create.
+//! Reserves what a job is expected to cost: before its upload, and once more right before its create. A recording that is
+//! sent in parts has all of it reserved before its first part is uploaded, and keeps what the later parts need.
 
 use crate::clock::Clock;
 use crate::domain::budget::{BudgetExceeded, check_accounts};
@@ -38,15 +39,14 @@ impl BudgetGate {
         if self.limits_for(&job.key.source, clock.now()).is_empty() {
             return Ok(None);
         }
-        let known = job.reservation().and_then(|held| held.reserved);
-        let need = match known {
-            Some(need) => Some(need),
-            None if let Some(need) = next_part(job) => Some(need),
-            None => self.measure_length(mount, job, pick, clock).await,
+        let need = match (whole_recording(job), job.reservation().and_then(Charge::amount)) {
+            (Some(parts), _) => Some(parts),
+            (None, Some(known)) => Some(Need::once(known)),
+            (None, None) => self.measure_length(mount, job, pick, clock).await.map(Need::once),
         };
         let now = clock.now();
         let reserved = match need {
-            Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
+            Some(need) => self.reserve(store, lease, job, charge(mount, job, service, need, now)).await,
             // The length of remote audio comes with the bill, and then it is too late.
             None if job.is_remote() => {
                 return Ok(Some(unknown_length(job, now)));
@@ -57,7 +57,7 @@ impl BudgetGate {
         Ok(refused.map(|over| self.defer(job, over, now)))
     }
 
-    /// Reserves what the create of this audio will cost, dated now.
+    /// Reserves what the create of this audio will cost, dated now, and what the later parts of the recording will.
     pub async fn reserve_for_create(
         &self,
         store: &dyn Budgets,
@@ -67,10 +67,12 @@ impl BudgetGate {
         (service, service_date): (&ServiceName, Option<Timestamp>),
         now: Timestamp,
     ) -> Result<Option<Deferral>, StoreError> {
-        let measured = job.stage.audio().and_then(|audio| audio.reservation_millis());
-        let need =
-            measured.or_else(|| job.reservation().and_then(|held| held.reserved)).or_else(|| announced_length(job));
-        if need.is_none() && !self.limits_for(&job.key.source, now).is_empty() {
+        let is_limited = !self.limits_for(&job.key.source, now).is_empty();
+        let need = match part_and_later(job) {
+            Some(Need { next, rest }) => Need { next, rest: if is_limited { rest } else { 0 } },
+            None => Need { next: measured(job).or_else(|| expected(job)), rest: 0 },
+        };
+        if need.next.is_none() && is_limited {
             return Ok(Some(unknown_length(job, now)));
         }
         let fetched = matches!(&job.stage, Stage::Uploaded { upload: AudioAt::Remote { .. }, .. });
@@ -131,13 +133,49 @@ impl BudgetGate {
     }
 }
 
-/// Returns the amount of the part that is bought next, in milliseconds of billed audio.
-fn next_part(job: &Job) -> Option<u64> {
-    let split = job.split.as_deref()?;
-    Some(split.next()?.millis() * u64::from(split.channels.max(1)))
+/// What is reserved for a job, in milliseconds of billed audio.
+struct Need {
+    /// For the next purchase; `None` if that is not known.
+    next: Option<u64>,
+    /// For the parts after it.
+    rest: u64,
 }
 
-fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
+impl Need {
+    /// Of a recording that is bought at once, or of which nothing is bought yet.
+    fn once(amount: u64) -> Self {
+        Self { next: Some(amount), rest: 0 }
+    }
+}
+
+/// Returns what all parts need that are not bought yet; `None` if the recording is sent whole. The first part is not
+/// uploaded before there is room for all. Once a part is bought, what the others need has no date: it is theirs on
+/// whatever day they are bought.
+fn whole_recording(job: &Job) -> Option<Need> {
+    let split = job.split.as_deref().filter(|split| split.next().is_some())?;
+    let all = split.unbought(0).all();
+    Some(if split.bought().next().is_none() { Need::once(all) } else { Need { next: Some(0), rest: all } })
+}
+
+/// Returns what the create of the next part will cost, and what the parts after it need.
+fn part_and_later(job: &Job) -> Option<Need> {
+    let split = job.split.as_deref().filter(|split| split.next().is_some())?;
+    // The upload's answer has the channels that the service hears, and so many are in the other parts too.
+    let parts = split.unbought(job.stage.audio().map_or(0, |audio| audio.channels));
+    Some(Need { next: measured(job).or(Some(parts.next)), rest: parts.later })
+}
+
+/// Returns what the audio at the service will cost, by the service's measure.
+fn measured(job: &Job) -> Option<u64> {
+    job.stage.audio().and_then(|audio| audio.reservation_millis())
+}
+
+/// Returns what was reserved for the recording, or is announced.
+fn expected(job: &Job) -> Option<u64> {
+    job.reservation().and_then(Charge::amount).or_else(|| announced_length(job))
+}
+
+fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Need, now: Timestamp) -> Charge {
     let made = job.request_record.as_ref().map(|request_record| request_record.template.as_str());
     let template = made.unwrap_or(mount.source().template.name());
     let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
@@ -149,10 +187,12 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
         service: service.clone(),
         template,
         state: State::Held,
-        reserved: need,
+        reserved: need.next,
         billed: None,
         transcription: None,
         fetched: false,
+        rest: need.rest,
+        limits: Vec::new(),
     }
 }
 

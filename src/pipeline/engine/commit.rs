@@ -307,8 +307,9 @@ impl Engine {
         self.admit_next_held(job).await?;
         self.count_end(job);
         self.log_end(job);
-        if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.wake_deferred().await?
-        {
+        let may_release =
+            kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end() || has_lost_reservation(job);
+        if may_release && self.wake_deferred().await? {
             self.wake();
             // The jobs that waited for this one may belong to another engine.
             self.parts().passing.pass();
@@ -374,6 +375,12 @@ impl Engine {
 /// Most names of missing parts that are counted separately: some twenty enrichments, and any number of target
 /// languages.
 const MOST_NAMES: usize = 200;
+
+/// Whether a budget refused a job that had its reservation: others may take that now.
+fn has_lost_reservation(job: &Job) -> bool {
+    // The charges are those of the time when the job was claimed.
+    job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget) && job.reservation().is_some()
+}
 
 /// Whether the service answered wrongly. A service that cannot be reached, or that asks for fewer requests, says
 /// nothing about the job.

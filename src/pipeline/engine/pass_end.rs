@@ -70,7 +70,10 @@ impl Engine {
         let pauses = self.parts().store.pauses().await?;
         let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
         let exhausted = self.parts().budget_gate.exhausted(now);
-        let is_exhausted = |job: &Job| job.stage.kind() == StageKind::Probed && exhausted.covers(&job.key.source);
+        let is_exhausted = |job: &Job| {
+            // A job that has its reservation is tried all the same.
+            job.stage.kind() == StageKind::Probed && exhausted.covers(&job.key.source) && job.reservation().is_none()
+        };
         // All manifests that can be read were read before a pass may end.
         let held = manifest_holds::held(&self.parts().mounts, &*self.parts().clock);
         let is_off = |source: &SourceName| {

@@ -169,7 +169,6 @@ impl Engine {
         wake = earlier(wake, self.opens(&windows));
         let held = manifest_holds::held(&parts.mounts, &*parts.clock);
         wake = earlier(wake, held.values().min().copied());
-        let exhausted = parts.budget_gate.exhausted(now);
         wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.duration_since(now)));
         parts.budget_gate.excess().log_due(now, false);
         self.log_limit.log_due(now, false);
@@ -187,7 +186,6 @@ impl Engine {
             }
             let room = self.room(work, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
             if room.all > 0 {
-                let is_exhausted = |source: &SourceName| work == WorkKind::Upload && exhausted.covers(source);
                 let rests = |source: &SourceName| work.submits() && is_off(source);
                 let may = |group: &RouteKey| self.owns(group) && !rests(&group.source);
                 let looked = self.parts().clock.now();
@@ -199,7 +197,7 @@ impl Engine {
                 let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
                 let waits = |group: &RouteKey| {
                     let is_full = behind_full && self.is_of_backlog(&group.source);
-                    may(group) && !is_exhausted(&group.source) && !is_full
+                    may(group) && !is_full
                 };
                 if !full {
                     let due = self.parts().store.due_after(&[kind], &waits, looked).await?;

@@ -82,7 +82,7 @@ pub async fn run(
         if let Some(outcome) = may_not_submit_now(context, mount, job).await? {
             return Ok(Submission::Unsent(outcome.into()));
         }
-        let written = context.clock.uptime();
+        let (written, budget) = (context.clock.uptime(), context.budget_gate.edition());
         if let Some(outcome) = reserve(context, mount, lease, job, purchase_key).await.map_err(StageStop::Store)? {
             return Ok(Submission::Unsent(outcome.into()));
         }
@@ -93,7 +93,8 @@ pub async fn run(
         *lease = lease.seeing(&intended);
         crash_points::point(Point::Intended);
         let is_closed = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
-        if context.clock.uptime().since(written) > FRESH || is_closed() {
+        let is_replaced = || context.budget_gate.edition() != budget;
+        if context.clock.uptime().since(written) > FRESH || is_closed() || is_replaced() {
             continue; // nothing was sent with this intent
         }
         let creation = context.client.create(turn, request).await;

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 pub trait Budgets: Send + Sync {
     /// Reserves what this charge says, in place of an earlier reservation of this job, if that fits into all of these
     /// limits. Reading and writing are one step, whoever else reserves. If it does not fit, nothing is reserved for
-    /// the job any more. Conditional on the lease, as [`super::Claims::commit`]. Durable with the job's next durable
-    /// commit.
+    /// the job any more. A reservation that takes no more than the earlier one is not refused for what others were
+    /// billed since, but it is refused where a limit was lowered since and does not hold it. Conditional on the lease, as
+    /// [`super::Claims::commit`]. Durable with the job's next durable commit.
     async fn reserve(
         &self,
         lease: &Lease,

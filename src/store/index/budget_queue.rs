@@ -11,6 +11,10 @@
 //!
 //! No job waits for longer than [`LONGEST`], and no job waits if the budget holds J and all of those K, even if each of
 //! them costs as much as a file of its size can.
+//!
+//! A recording of which parts are bought has reserved the rest. It waits for nobody, comes before all others of its group
+//! that have the same priority, and is tried even where the budget refused many others: what was spent on it is of use
+//! only when it is complete.
 
 use crate::domain::budget::{BudgetLimit, check_limits};
 use crate::domain::names::{JobId, SourceName, Timestamp};
@@ -20,6 +24,7 @@ use crate::domain::stage::StageKind;
 use crate::store::contract::{BudgetOrder, GroupFilter};
 use crate::store::index::job_index::{GroupHead, JobIndex};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A job that is due within this time after another one became ready may come before it. A file on a share settles
@@ -81,21 +86,45 @@ impl JobIndex {
     ) -> NextInLine {
         self.note_moving(now, line);
         let mut heads = self.firsts(&[StageKind::Probed], of, now, backlog);
-        // A bumped job is looked at even if enough other jobs were refused.
-        heads.retain(|((.., turn, _), _, group)| turn.is_bumped() || !(line.is_exhausted)(&group.source));
         heads.sort_by_key(|(place, ..)| *place);
-        if heads.is_empty() {
-            return NextInLine::None;
+        if !heads.is_empty() {
+            self.sort_in(now);
         }
-        self.sort_in(now);
+        let mut waits = false;
         for head in heads {
-            if let Some((turn, job)) = self.may_reserve(&head, now, line)
+            let ((.., turn, _), kind, group) = &head;
+            // A bumped job is looked at even if enough other jobs were refused, and so is one that has its reservation.
+            let is_tried = turn.is_bumped() || !(line.is_exhausted)(&group.source);
+            waits |= is_tried;
+            let next = match is_tried {
+                true => self.begun_before(&head).or_else(|| self.may_reserve(&head, now, line)),
+                false => self.first_ready(&self.reserved, group, *kind),
+            };
+            if let Some((turn, job)) = next
                 && let Some(held) = self.hold((turn, job), head.1, head.2, until)
             {
                 return NextInLine::Claimed(held);
             }
         }
-        NextInLine::Waits
+        if waits { NextInLine::Waits } else { NextInLine::None }
+    }
+
+    /// Returns the job of a group that has bought a part of its recording and comes before the first of the others.
+    fn begun_before(&self, first: &GroupHead) -> Option<(QueuePosition, JobId)> {
+        let ((.., turn, _), kind, group) = first;
+        self.first_ready(&self.begun, group, *kind).filter(|(begun, _)| begun.rank() <= turn.rank())
+    }
+
+    /// Returns the first of these jobs that is ready in a group.
+    fn first_ready(&self, jobs: &BTreeSet<JobId>, group: &RouteKey, kind: StageKind) -> Option<(QueuePosition, JobId)> {
+        let turns = self.parts.get(group)?.due.get(&kind)?;
+        let Some(policy) = self.policies.get(&group.source) else {
+            // Without a policy the due time decides, which only the sorted jobs know.
+            let found = turns.ready().take(LOOKED_AT).find(|(_, job, _)| jobs.contains(job));
+            return found.map(|(turn, job, _)| (turn, job));
+        };
+        let place = |job: &JobId| (self.roll.mark(*job).turn(Some(policy), kind, Timestamp(0)), *job);
+        jobs.iter().map(place).filter(|(turn, job)| turns.due_of(*turn, *job).is_some()).min()
     }
 
     /// Notes since when each group moves. When a window opens or a pause ends, all jobs behind it become ready at
@@ -134,8 +163,7 @@ impl JobIndex {
         if !self.waits(&place, ready, limits, now, line) {
             return Some((*turn, *job));
         }
-        let mut behind = turns.ready().take(LOOKED_AT);
-        behind.find(|(_, job, _)| self.reserved.contains(job)).map(|(turn, job, _)| (turn, job))
+        self.first_ready(&self.reserved, group, *kind)
     }
 
     fn waits(

@@ -42,6 +42,8 @@ pub struct JobIndex {
     pub(crate) moving: BTreeMap<RouteKey, Timestamp>,
     /// The jobs that have a reservation.
     pub(crate) reserved: BTreeSet<JobId>,
+    /// Those of them that have bought a part of their recording and have reserved the rest.
+    pub(crate) begun: BTreeSet<JobId>,
     on_settings: BTreeSet<JobId>,
     pub(crate) policies: SchedulingPolicies,
     /// How many jobs were claimed so far.
@@ -126,8 +128,11 @@ impl JobIndex {
         self.count(&group, job, 1);
         self.spending.add(job);
         self.renderings.add(job);
-        if job.reservation().is_some() {
+        if let Some(held) = job.reservation() {
             self.reserved.insert(job.id);
+            if held.rest > 0 {
+                self.begun.insert(job.id);
+            }
         }
         if rests_on_settings(job) {
             self.on_settings.insert(job.id);
@@ -155,6 +160,7 @@ impl JobIndex {
         self.spending.remove(job);
         self.renderings.remove(job);
         self.reserved.remove(&job.id);
+        self.begun.remove(&job.id);
         self.on_settings.remove(&job.id);
         let size = short_size(job.seen.size);
         if let Some(count) = self.sizes.get_mut(&size) {

@@ -17,6 +17,8 @@ const QUARTER: i64 = 15 * 60 * 1000;
 pub struct Spending {
     spent: BTreeMap<SourceName, Sums>,
     reserved: BTreeMap<SourceName, Sums>,
+    /// What is reserved for later parts of recordings, which has no date.
+    rests: BTreeMap<SourceName, u64>,
     /// What was spent, ever.
     billed: BTreeMap<(SourceName, ServiceName), u64>,
     /// By how much bills were higher than their reservations.
@@ -161,7 +163,11 @@ impl Spending {
 
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
         for charge in &job.charges {
-            let Some(amount) = charge.amount().filter(|amount| *amount > 0) else { continue };
+            if charge.rest > 0 {
+                let rest = self.rests.entry(job.key.source.clone()).or_default();
+                *rest = by(*rest, charge.rest);
+            }
+            let Some(amount) = charge.dated_amount().filter(|amount| *amount > 0) else { continue };
             if charge.state == State::Spent {
                 let billed = self.billed.entry((job.key.source.clone(), charge.service.clone())).or_default();
                 *billed = by(*billed, amount);
@@ -195,7 +201,9 @@ impl Spending {
             meant.map(|(_, sums)| sums.used(limit)).fold(0, u64::saturating_add)
         };
         let unclaimed = if limit.source.is_none() { self.unclaimed_sums.used(limit) } else { 0 };
-        let (spent, reserved) = (of(&self.spent).saturating_add(unclaimed), of(&self.reserved));
+        let rests = self.rests.iter().filter(|(source, _)| is_meant(source)).map(|(_, rest)| *rest);
+        let reserved = rests.fold(of(&self.reserved), u64::saturating_add);
+        let spent = of(&self.spent).saturating_add(unclaimed);
         Account { limit: limit.clone(), spent, unclaimed, reserved, excess: of(&self.excess) }
     }
 

@@ -197,6 +197,8 @@ async fn buy(store: &QueueStore, name: &[u8], id: &str) {
         at: NOW,
         service_date: None,
         fetched: false,
+        rest: 0,
+        limits: Vec::new(),
         run: NOW,
         purchase_number: 0,
         service: service(),
