@@ -123,6 +123,11 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         // The kept result is read again: a later release may be able to read all of it. This buys nothing.
         Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived.into(), RetryCost::Nothing),
         Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
+        Stage::Skipped { why: why @ (Skip::Vanished | Skip::RecordingGone) } => Step::Decline(format!(
+            "job {} is skipped ({}): there is nothing to retry until its file is back",
+            job.id,
+            why.describe()
+        )),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
             Step::Decline(
