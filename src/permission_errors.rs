@@ -26,6 +26,16 @@ pub fn describe_error(error: &io::Error, path: &Path) -> String {
     }
 }
 
+/// Like [`describe_error`], for a message that does not name the path elsewhere: an error of the operating system says
+/// little without its path. An error in words of its own is described as it is.
+pub fn describe_error_at(error: &io::Error, path: &Path) -> String {
+    let words = describe_error(error, path);
+    match is_bare(error) && !words.contains(&*path.to_string_lossy()) {
+        true => format!("{}: {words}", path.display()),
+        false => words,
+    }
+}
+
 /// Whether the error is as the operating system returned it, or with a path that a library added. An explained error is
 /// not explained again.
 fn is_bare(error: &io::Error) -> bool {
@@ -267,7 +277,12 @@ mod tests {
         let handed_on = explain_error(io::Error::from_raw_os_error(13), Path::new("/etc/x"));
         assert_eq!(handed_on.kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(describe_error(&handed_on, Path::new("/etc/x")), handed_on.to_string(), "it is explained once");
-        assert!(!describe_error(&io::Error::from_raw_os_error(2), Path::new("/etc/x")).contains("/etc"));
+        let missing = io::Error::from_raw_os_error(2);
+        assert!(!describe_error(&missing, Path::new("/etc/x")).contains("/etc"));
+        let named = describe_error_at(&missing, Path::new("/etc/x"));
+        assert_eq!(named, "/etc/x: No such file or directory (os error 2)");
+        let named_already = io::Error::other("/etc/x is a symbolic link");
+        assert_eq!(describe_error_at(&named_already, Path::new("/etc/x")), "/etc/x is a symbolic link");
     }
 
     #[test]

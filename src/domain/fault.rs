@@ -126,6 +126,34 @@ impl Fault {
 }
 
 impl FaultKind {
+    /// Whether the fault may come of a recording, or of its folder, that is not there any more. Before such a fault
+    /// counts, scribed looks whether the recording is there.
+    pub fn may_come_of_missing_file(&self) -> bool {
+        match self {
+            Self::Unreadable | Self::Unwritable | Self::Sidecar | Self::Altered | Self::NotInIt => true,
+            Self::Refused { .. }
+            | Self::Barred { .. }
+            | Self::Throttled { .. }
+            | Self::Unreachable
+            | Self::Broken
+            | Self::Unknown
+            | Self::Dead { .. }
+            | Self::Gone
+            | Self::Stuck
+            | Self::Template
+            | Self::FolderAway
+            | Self::Held
+            | Self::Awaited
+            | Self::NotAllowed
+            | Self::NoRoom
+            | Self::Budget
+            | Self::Window
+            | Self::Asks
+            | Self::Mismatch
+            | Self::Bug => false,
+        }
+    }
+
     /// Returns the name in `--json` and on the command line, without the kind's fields.
     pub fn name(&self) -> &'static str {
         match self {

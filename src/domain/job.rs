@@ -13,7 +13,7 @@ use crate::domain::request_record::RequestRecord;
 use crate::domain::review::{Review, ReviewWarning};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::split::{BoughtPart, Split, TooLong};
-use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
+use crate::domain::stage::{IllegalTransition, JobEvent, Skip, Stage};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -297,6 +297,16 @@ impl Job {
                     self.made_from = Some(purchase_key.clone());
                 }
             }
+            JobEvent::Skipped { why: Skip::RecordingGone } => {
+                // If the same content comes back, it costs nothing, even if the template has changed.
+                if let Some(bought) = self.bought_whole() {
+                    let is_written = self.outputs.is_empty() || self.made_from.as_ref() == Some(&bought);
+                    if !is_written {
+                        self.rendered_as = Some(RenderedAs::with_another_text());
+                    }
+                    self.made_from = Some(bought);
+                }
+            }
             JobEvent::Split { split } => self.split = Some(split.clone()),
             JobEvent::TooLong { words } => {
                 (self.split, self.sent, self.attempts) = (None, None, 0);
@@ -441,6 +451,29 @@ impl Job {
             Stage::Submitting { audio, .. } => Some(audio.millis).filter(|millis| *millis > 0),
             Stage::Submitted { .. } => self.sent_millis,
             _ => None,
+        }
+    }
+
+    fn has_bought_part(&self) -> bool {
+        self.split.as_deref().is_some_and(|split| split.bought().next().is_some())
+    }
+
+    /// Whether something was bought of the recording and nothing was written: of some of its parts, or of the whole
+    /// before its file went away.
+    pub fn has_unwritten_purchase(&self) -> bool {
+        self.has_bought_part() || self.made_from.is_some() && self.outputs.is_empty()
+    }
+
+    /// Returns what was bought at the present stage, as that of the whole recording; `None` if nothing was.
+    fn bought_whole(&self) -> Option<PurchaseKey> {
+        let is_bought = self.stage.transcription().is_some() || self.has_bought_part();
+        match &self.stage {
+            // The next part was about to be sent.
+            Stage::Probed { params, content: Some(content) } if is_bought => {
+                let (service, content, params) = (self.charges.last()?.service.clone(), *content, *params);
+                Some(PurchaseKey { service, content, params, part: None })
+            }
+            stage => stage.purchase_key().filter(|_| is_bought).map(PurchaseKey::whole),
         }
     }
 

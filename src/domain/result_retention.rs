@@ -30,7 +30,8 @@ pub struct ResultName {
 enum ResultNeed {
     /// It is written, and nothing is left to do: its results may be removed.
     Over,
-    /// It has none and uses none. If a person takes it up again, it is like a new copy of its recording.
+    /// It needs none. If it is taken up again, it is like a new copy of its recording. Its own results stay, unless they
+    /// are those of a written job too: also those of a job whose recording is gone, for the recording's new path.
     Unneeded,
     /// Its results stay, and so do those that it may use.
     Needed,
@@ -172,6 +173,7 @@ mod tests {
         Failed,
         Cancelled,
         Skipped,
+        RecordingGone,
     }
 
     /// What is left to do of a written job.
@@ -203,6 +205,7 @@ mod tests {
                 }
                 Kind::Cancelled => Stage::Cancelled { from: Box::new(at_service) },
                 Kind::Skipped => Stage::Skipped { why: Skip::Vanished },
+                Kind::RecordingGone => Stage::Skipped { why: Skip::RecordingGone },
             };
             let path = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
             let mut job = Job::found(JobId(1), path, Stamp::default(), Timestamp(self.since), Timestamp(0));
@@ -229,18 +232,20 @@ mod tests {
             let is_over = match self.stage {
                 Kind::Found | Kind::Submitted | Kind::Failed => false,
                 Kind::Written => self.open_end == OpenEnd::Nothing,
-                Kind::Cancelled | Kind::Skipped => true,
+                Kind::Cancelled | Kind::Skipped | Kind::RecordingGone => true,
             };
             is_young || !is_over
         }
 
         fn has_result(&self, number: u8) -> bool {
-            let is_present = !matches!(self.stage, Kind::Found | Kind::Skipped) && self.result == number;
+            let is_present =
+                !matches!(self.stage, Kind::Found | Kind::Skipped | Kind::RecordingGone) && self.result == number;
             is_present || self.charged == Some(number)
         }
 
         fn purchases(&self) -> Vec<u8> {
-            let present = (!matches!(self.stage, Kind::Found | Kind::Skipped)).then_some(self.purchase);
+            let present =
+                (!matches!(self.stage, Kind::Found | Kind::Skipped | Kind::RecordingGone)).then_some(self.purchase);
             present.into_iter().chain(self.made_from).collect()
         }
     }
@@ -264,7 +269,7 @@ mod tests {
     }
 
     fn case() -> impl Strategy<Value = Case> {
-        let kinds = [Kind::Found, Kind::Submitted, Kind::Failed, Kind::Cancelled, Kind::Skipped];
+        let kinds = [Kind::Found, Kind::Submitted, Kind::Failed, Kind::Cancelled, Kind::Skipped, Kind::RecordingGone];
         let kind = prop_oneof![4 => Just(Kind::Written), 1 => proptest::sample::select(kinds.to_vec())];
         let ends = [
             OpenEnd::Unpublished,
@@ -320,6 +325,27 @@ mod tests {
             prop_assert_eq!(&removed(cases.iter().rev(), LIMIT), &all);
             prop_assert!(removed(cases.iter(), Timestamp(earlier)).iter().all(|id| all.contains(id)));
         }
+    }
+
+    /// Nobody has written it yet: it serves the recording's new path, whenever that is found.
+    #[test]
+    fn the_result_of_a_recording_that_is_gone_stays_until_its_new_path_was_written_long_ago() {
+        let gone = Case {
+            since: 1,
+            stage: Kind::RecordingGone,
+            purchase: 0,
+            result: 0,
+            charged: Some(1),
+            made_from: Some(1),
+            open_end: OpenEnd::Nothing,
+        };
+        assert_eq!(removed([&gone].into_iter(), LIMIT), []);
+        let at = |since| Case { since, stage: Kind::Written, purchase: 1, result: 1, charged: None, ..gone.clone() };
+        let (old, young) = (at(1), at(LIMIT.0));
+        assert_eq!(removed([&gone, &young].into_iter(), LIMIT), []);
+        assert_eq!(removed([&gone, &old].into_iter(), LIMIT), [transcription(1)]);
+        let just_gone = Case { since: LIMIT.0, ..gone };
+        assert_eq!(removed([&just_gone, &old].into_iter(), LIMIT), []);
     }
 
     #[test]

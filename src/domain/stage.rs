@@ -175,6 +175,9 @@ pub enum Skip {
     Empty,
     /// The file was removed before it was sent.
     Vanished,
+    /// The recording, and the folder of its outputs with it, was moved, renamed or removed after something was bought
+    /// for it. The result is kept.
+    RecordingGone,
     /// The path is now a folder, pipe, socket or device.
     NotAFile,
     /// The file has subtitles that scribed did not write (`existing`).
@@ -200,7 +203,7 @@ pub enum Skip {
 impl Skip {
     /// Whether the job continues when a scan finds the file, even unchanged.
     pub fn ends_when_file_found(self) -> bool {
-        matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
+        matches!(self, Self::Vanished | Self::RecordingGone | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
     /// Whether the file has subtitles, beside it or in it.
@@ -212,6 +215,10 @@ impl Skip {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
             Self::Vanished => "the file was removed before it was sent",
+            Self::RecordingGone => {
+                "the recording was moved, renamed or removed after it was sent; scribed keeps the result: the same \
+                 recording at another path uses it at no cost, and the job continues when the file is back"
+            }
             Self::NotAFile => "the path is not a regular file",
             Self::Subtitled => {
                 "subtitles that scribed did not write already exist; to transcribe anyway, set existing = \
@@ -530,6 +537,8 @@ impl Stage {
             (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
             // The shared result of a duplicate is not written beside existing subtitles either.
             (S::Fetched { .. }, E::Skipped { why: Skip::Subtitled }) => S::Skipped { why: Skip::Subtitled },
+            // There is no folder into which the result could be written.
+            (S::Fetched { .. }, E::Skipped { why: Skip::RecordingGone }) => S::Skipped { why: Skip::RecordingGone },
             (from, E::Failed { fault }) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Failed { from: Box::new(from), fault }
             }
@@ -585,7 +594,8 @@ impl Stage {
     /// Whether a person may accept a text in place of a purchase: nothing is being bought, and nothing was.
     pub fn may_be_accepted(&self) -> bool {
         match self {
-            Self::Found | Self::Settled | Self::Probed { .. } | Self::Uploaded { .. } | Self::Skipped { .. } => true,
+            Self::Skipped { why } => *why != Skip::RecordingGone,
+            Self::Found | Self::Settled | Self::Probed { .. } | Self::Uploaded { .. } => true,
             Self::Written { transcription, .. } => transcription.is_accepted(),
             Self::Failed { from, .. } | Self::Cancelled { from } => {
                 from.transcription().is_none() && from.kind() != StageKind::Submitting

@@ -70,6 +70,11 @@ impl Results {
         Self { dir: dir.into() }
     }
 
+    /// Returns the folder of the results, for messages.
+    pub fn folder(&self) -> &Path {
+        &self.dir
+    }
+
     /// Saves the service's answer unchanged, whole or not at all; replaces an older one. The file is not synced: power
     /// loss within about half a minute may destroy it, which costs another read from the service, never money. The
     /// outputs made from it are synced. Only the owner may read the file, because it contains what somebody said.

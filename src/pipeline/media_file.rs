@@ -5,7 +5,7 @@ use crate::blocking::blocking;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::permission_errors::describe_error;
+use crate::permission_errors::describe_error_at;
 use crate::rooted_path::RootedPath;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::metadata::file_look::{FileLook, hash, stat};
@@ -18,6 +18,19 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Whether a file of a source is there, whose folder is known to be there. A file below a mount that is missing now is
+/// not known to be gone. Blocks.
+pub fn presence_in(mount: &Mount, path: &RootedPath) -> Presence {
+    match presence(path, &mount.source().folder) {
+        // The look comes first: what was mounted after it was mounted during it.
+        Presence::Gone => match mount.check_mounts_above_path(path) {
+            Ok(()) => Presence::Gone,
+            Err(away) => Presence::Unknown(away.to_string()),
+        },
+        other => other,
+    }
+}
 
 /// A media file, wherever it is.
 #[derive(Clone)]
@@ -78,11 +91,12 @@ impl MediaFile {
         }
     }
 
-    /// Describes the error of a look or a read.
+    /// Describes the error of a look or a read, with the path.
     pub fn describe_error(&self, error: &io::Error) -> String {
         match self {
-            Self::File { path, .. } => describe_error(error, &path.full()),
-            Self::Object { .. } | Self::Remote(_) => error.to_string(),
+            Self::File { path, .. } => describe_error_at(error, &path.full()),
+            Self::Object { path, .. } => describe_error_at(error, Path::new(OsStr::from_bytes(path.as_bytes()))),
+            Self::Remote(_) => error.to_string(),
         }
     }
 
@@ -104,13 +118,13 @@ impl MediaFile {
         }
     }
 
-    /// Whether the file is there, as far as that can be told. Remote audio counts as there, since it cannot be seen
-    /// from here. `known` is a folder above the file that is known to be there.
-    pub async fn presence(&self, known: &Path) -> Presence {
+    /// Whether the file, of this source, is there, as far as that can be told. Remote audio counts as there, since it
+    /// cannot be seen from here. The source's folder is known to be there.
+    pub async fn presence(&self, mount: &Arc<Mount>) -> Presence {
         match self.clone() {
             Self::File { path, .. } => {
-                let known = known.to_owned();
-                blocking(move || presence(&path, &known)).await
+                let mount = Arc::clone(mount);
+                blocking(move || presence_in(&mount, &path)).await
             }
             Self::Object { bucket, path } => match bucket.stat(&path).await {
                 Ok(FileLook::Nothing) => Presence::Gone,

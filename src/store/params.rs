@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The folder of parameters in the state directory.
@@ -28,6 +28,11 @@ impl ParamFiles {
     /// Parameters in `dir`, which is created when it is needed.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), known: Mutex::default() }
+    }
+
+    /// Returns the folder of the parameters, for messages.
+    pub fn folder(&self) -> &Path {
+        &self.dir
     }
 
     /// Returns another folder of the same state directory.

@@ -15,7 +15,7 @@ use crate::control::transport::protocol::{
 use crate::crash_points::{self, Point};
 use crate::domain::count::count;
 use crate::domain::job::{Job, Output};
-use crate::domain::names::{Hash, JobId, TranscriptionId};
+use crate::domain::names::{Hash, JobId, ServiceName, TranscriptionId};
 use crate::domain::reason::reason;
 use crate::domain::stage::{AudioAt, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
@@ -168,8 +168,7 @@ impl Erasure<'_> {
     }
 
     async fn results(&self, copies: &[ServiceCopy]) -> Result<Vec<ErasureItem>, CommandRefusal> {
-        let own = self.job.stage.transcription().filter(|id| id.is_joined());
-        let own = own.zip(self.job.stage.purchase_key()).map(|(id, key)| (key.service.clone(), id.clone()));
+        let own = joined_result(self.job);
         let of_services = copies.iter().map(|copy| (copy.service.clone(), copy.transcription.clone()));
         let mut items = Vec::new();
         for (service, id) in of_services.chain(own) {
@@ -339,6 +338,17 @@ const EDITED: &str = "a person edited it";
 
 fn is_there(known: &KnownOutput) -> bool {
     known.state != FileState::Missing
+}
+
+/// Returns the result that was joined of those of the parts, and under which service it is kept. No service has it. A job
+/// whose recording is gone has it no more at its stage.
+fn joined_result(job: &Job) -> Option<(ServiceName, TranscriptionId)> {
+    let present = job.stage.transcription().filter(|id| id.is_joined()).zip(job.stage.purchase_key());
+    if let Some((id, key)) = present {
+        return Some((key.service.clone(), id.clone()));
+    }
+    let split = job.split.as_deref().filter(|split| split.next().is_none())?;
+    Some((job.made_from.as_ref()?.service.clone(), split.joined_id()))
 }
 
 /// Returns the hashes of the recording's content, now and before.

@@ -11,9 +11,9 @@ use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
 use crate::manifests::passes::keys::{job_beside_own_name, job_of_row};
 use crate::manifests::passes::rows_naming::{JobRow, rows_of_paths};
-use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::media_file::{MediaFile, presence_in};
 use crate::rooted_path::RootedPath;
-use crate::source::metadata::presence::{Presence, presence};
+use crate::source::metadata::presence::Presence;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Filter, StoreError};
 use futures_util::future::join_all;
@@ -224,14 +224,14 @@ async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Opt
         MediaFile::Object { .. } | MediaFile::Remote(_) => None,
     };
     let paths: Vec<Option<RootedPath>> = jobs.iter().map(path).collect();
-    let known = mount.source().folder.clone();
-    let of = move |path: &Option<RootedPath>| path.as_ref().map_or(Presence::There, |path| presence(path, &known));
+    let mount = Arc::clone(mount);
+    let of = move |path: &Option<RootedPath>| path.as_ref().map_or(Presence::There, |path| presence_in(&mount, path));
     let look = move || paths.iter().map(of).collect();
     within(&*handler.clock, TIME_OUT, look).await
 }
 
-async fn presence_of(mount: &Mount, job: &Job) -> Presence {
-    MediaFile::of(mount, job).presence(&mount.source().folder).await
+async fn presence_of(mount: &Arc<Mount>, job: &Job) -> Presence {
+    MediaFile::of(mount, job).presence(mount).await
 }
 
 /// Forgets the jobs, unless `dry_run`, and adds them to the piece.

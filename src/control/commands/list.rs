@@ -7,8 +7,9 @@ use crate::control::transport::protocol::{
     ChangedOutput, CommandRefusal, JobPage, JobSelector, Origin, OutputDifference, Selection, Shown,
 };
 use crate::domain::job::Job;
-use crate::domain::names::{JobId, Timestamp};
-use crate::domain::stage::Stage;
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::stage::{Skip, Stage};
+use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::write::rerender;
 use crate::pipeline::stages::write::rerender::FileState;
@@ -144,18 +145,31 @@ async fn soon<T>(handler: &CommandHandler, work: impl Future<Output = T>) -> Opt
     }
 }
 
+/// Returns what was bought for a job and its result. A job that ended because its recording is gone has both only on
+/// record.
+async fn result_of(
+    handler: &CommandHandler,
+    job: &Job,
+) -> Result<Option<(PurchaseKey, TranscriptionId)>, CommandRefusal> {
+    if let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) {
+        return Ok(Some((purchase_key.clone(), transcription.clone())));
+    }
+    let is_gone = matches!(job.stage, Stage::Skipped { why: Skip::RecordingGone });
+    let Some(purchase_key) = job.made_from.as_ref().filter(|_| is_gone) else { return Ok(None) };
+    let bought = handler.store.purchase(purchase_key).await?;
+    Ok(bought.map(|bought| (purchase_key.clone(), bought.transcription)))
+}
+
 /// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which takes
 /// seconds in a large queue, but only if another job has a file of the same size, as that of a moved recording has.
 async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
-    let (Some(purchase_key), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
-        return Ok(None);
-    };
+    let Some((purchase_key, transcription)) = result_of(handler, job).await? else { return Ok(None) };
     if !handler.store.may_have_duplicate(job.seen.size, job.id).await? {
         return Ok(None);
     }
     let shares = |other: &Job| {
         let has =
-            other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(purchase_key);
+            other.stage.transcription() == Some(&transcription) && other.stage.purchase_key() == Some(&purchase_key);
         has && other.id != job.id
     };
     let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE_SIZE };

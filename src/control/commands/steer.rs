@@ -127,6 +127,11 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         Stage::Skipped { why: Skip::Erased } => {
             Step::Take(JobEvent::Grew { stamp: job.seen }.into(), RetryCost::Nothing)
         }
+        Stage::Skipped { why: why @ (Skip::Vanished | Skip::RecordingGone) } => Step::Decline(format!(
+            "job {} is skipped ({}): there is nothing to retry until its file is back",
+            job.id,
+            why.describe()
+        )),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
             Step::Decline(

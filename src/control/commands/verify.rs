@@ -13,13 +13,13 @@ use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::output::results::describe_removal;
-use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::media_file::{MediaFile, presence_in};
 use crate::pipeline::stages::join_parts::{JoinContext, join_kept};
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::rerender::path_of;
 use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::file_look::hash;
-use crate::source::metadata::presence::{Presence, presence};
+use crate::source::metadata::presence::Presence;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::Filter;
 use std::ffi::OsStr;
@@ -144,13 +144,13 @@ fn states_in_folder(mount: &Mount, job: &Job) -> OutputStates {
     let outputs: Vec<VerifiedOutput> = job.outputs.iter().map(found).chain(earlier).collect();
     let is_missing = outputs.iter().any(|output| output.state == OutputState::Missing);
     let recording = match MediaFile::of(mount, job) {
-        MediaFile::File { path, .. } if is_missing => presence(&path, &mount.source().folder),
+        MediaFile::File { path, .. } if is_missing => presence_in(mount, &path),
         _ => Presence::There,
     };
     OutputStates { outputs, recording }
 }
 
-async fn states_in_bucket(mount: &Mount, job: &Job) -> OutputStates {
+async fn states_in_bucket(mount: &Arc<Mount>, job: &Job) -> OutputStates {
     let folder = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
     let mut outputs = Vec::new();
     for output in &job.outputs {
@@ -158,7 +158,7 @@ async fn states_in_bucket(mount: &Mount, job: &Job) -> OutputStates {
         let state = state(output, MediaFile::below(mount, &path).hash().await);
         outputs.push(VerifiedOutput { path, state });
     }
-    let recording = MediaFile::of(mount, job).presence(&mount.source().folder).await;
+    let recording = MediaFile::of(mount, job).presence(mount).await;
     OutputStates { outputs, recording }
 }
 

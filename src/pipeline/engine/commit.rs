@@ -38,6 +38,10 @@ impl Engine {
     ) -> Result<(), StoreError> {
         match run {
             Some(Ok(StageRun::Outcome(outcome))) => self.commit_outcome(lease, job, *outcome).await,
+            Some(Ok(StageRun::Lost(outcome))) => {
+                let job = self.as_stored(job).await?;
+                self.commit_outcome(&lease.seeing(&job), job, *outcome).await
+            }
             Some(Ok(StageRun::Submission(submission, lease))) => {
                 self.commit_submission(&lease, job, (submission, client)).await
             }

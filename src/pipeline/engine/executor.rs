@@ -12,6 +12,7 @@ use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::request::{refresh_before_upload, stored_params};
 use crate::pipeline::stages::check_answer::{self, AnswerCheck};
+use crate::pipeline::stages::lost_recording::outcome_of_lost_recording;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::outputs_as_written::are_outputs_as_written;
 use crate::pipeline::stages::poison_guard::ContentWork;
@@ -33,7 +34,7 @@ impl Engine {
             let (engine, job) = (Arc::clone(&self), job.clone());
             tokio::select! {
                 biased;
-                run = catch(async move { engine.run_stage(&parts, &lease, &job).await }) => run,
+                run = catch(async move { engine.run_unless_lost(&parts, &lease, &job).await }) => run,
                 lost = self.renew_lease(&lease) => return lost,
             }
         };
@@ -52,6 +53,22 @@ impl Engine {
             if !self.parts().store.renew(&[*lease], until).await?.is_empty() {
                 return Err(StoreError::LeaseLost(lease.job));
             }
+        }
+    }
+
+    /// Runs the stage of the job. If it fails, or waits, because its recording is gone, that is the result instead.
+    async fn run_unless_lost(&self, parts: &EngineParts, lease: &Lease, job: &Job) -> Result<StageRun, StageStop> {
+        let run = self.run_stage(parts, lease, job).await;
+        let Ok(mount) = parts.mount(job) else { return run };
+        let fault = match &run {
+            Err(StageStop::Fault(fault)) => Some(fault),
+            Ok(run) => run.wait_fault(),
+            Err(StageStop::Store(_)) => None,
+        };
+        let Some(fault) = fault else { return run };
+        match outcome_of_lost_recording(mount, &*parts.clock, job, fault).await? {
+            Some(outcome) => Ok(StageRun::Lost(Box::new(outcome))),
+            None => run,
         }
     }
 
@@ -101,7 +118,7 @@ impl Engine {
             Self::check_row(parts, mount, job).await?;
             settle::run(mount, &*parts.store, &*parts.clock, job).await
         };
-        self.run_in_folder(mount, settling).await
+        self.run_in_folder(mount, job, settling).await
     }
 
     async fn probe(&self, parts: &EngineParts, job: &Job) -> Result<StageOutcome, Fault> {
@@ -129,7 +146,7 @@ impl Engine {
             return upload::by_address::run(&*parts.store, &*parts.clock, identity, job, known, reserving).await;
         }
         let _under_way = self.gate.uploading();
-        self.run_in_folder(mount, self.upload_file(parts, mount, lease, job, (params, content))).await
+        self.run_in_folder(mount, job, self.upload_file(parts, mount, lease, job, (params, content))).await
     }
 
     async fn submit(
@@ -302,8 +319,22 @@ impl EngineParts {
 /// Result of running a stage, to be committed.
 pub(super) enum StageRun {
     Outcome(Box<StageOutcome>),
+    /// The outcome for a job whose recording is gone. It is committed for the job as it is stored: the stage may have
+    /// committed something before it failed.
+    Lost(Box<StageOutcome>),
     /// The outcome of an attempt to buy, and the lease as the stage left it.
     Submission(Submission, Lease),
+}
+
+impl StageRun {
+    /// Returns the fault for which the job waits, if nothing happened otherwise.
+    fn wait_fault(&self) -> Option<&Fault> {
+        let (Self::Outcome(outcome) | Self::Submission(Submission::Unsent(outcome), _)) = self else { return None };
+        match &**outcome {
+            StageOutcome::Rest(_, fault) => Some(fault),
+            _ => None,
+        }
+    }
 }
 
 impl From<StageOutcome> for StageRun {

@@ -29,13 +29,19 @@ impl Engine {
             _ = mount.wait_until_away() => return Ok(()),
         };
         let Ok(FileLook::File(stamp)) = looked else { return Ok(()) };
+        // What was gone may be back as it was, and a scan may have seen it while the job had not ended.
+        let is_back = matches!(job.stage, Stage::Skipped { why } if why.ends_when_file_found());
         // The bare mount point of a share that is away may show another file.
-        if job.matches_file(&stamp) || mount.check_now().await.is_err() {
+        if job.matches_file(&stamp) && !is_back || mount.check_now().await.is_err() {
             return Ok(());
         }
         let now = parts.clock.now();
         if let Admission::Reopened(_) = parts.store.admit(&job.key, stamp, now, now).await? {
-            tracing::info!(job = %job.id, path = %job.key.path, "the file changed while scribed processed it; scribed processes its new content");
+            let words = match is_back {
+                true => "the file is back; its job continues",
+                false => "the file changed while scribed processed it; scribed processes its new content",
+            };
+            tracing::info!(job = %job.id, path = %job.key.path, "{words}");
             self.wake();
         }
         Ok(())
@@ -46,7 +52,9 @@ impl Engine {
 fn is_about_a_file(job: &Job) -> bool {
     match &job.stage {
         Stage::Skipped { why } => {
-            matches!(why, Skip::Empty | Skip::Subtitled | Skip::SubtitledInside | Skip::NoSound | Skip::Holes)
+            let is_about_content =
+                matches!(why, Skip::Empty | Skip::Subtitled | Skip::SubtitledInside | Skip::NoSound | Skip::Holes);
+            is_about_content || matches!(why, Skip::Vanished | Skip::RecordingGone)
         }
         stage => stage.is_end(),
     }

@@ -22,6 +22,7 @@ impl Engine {
         Self::check_local_only(parts, mount, job)?;
         let away = |away: Away| folder_away(&away, parts.clock.now());
         mount.there().await.map_err(away)?;
+        mount.check_mounts_above(job).map_err(away)?;
         tokio::select! {
             biased;
             allowed = Self::check_path_policy(parts, mount, job) => allowed,

@@ -10,16 +10,19 @@ use crate::pipeline::stages::poison_guard::ContentWork;
 use crate::source::mount::source_mount::{Away, Mount};
 
 impl Engine {
-    /// Runs a stage that works in the source's folder. The stage does not begin while the folder is away, and is
-    /// dropped when the folder goes: a share whose server is dead would block it for ever.
+    /// Runs a stage that works in the source's folder. The stage does not begin while the folder is away, or a mount
+    /// below it that contains the recording, and is dropped when the folder goes: a share whose server is dead would
+    /// block it for ever.
     pub(super) async fn run_in_folder<E: From<Fault>>(
         &self,
         mount: &Mount,
+        job: &Job,
         stage_run: impl Future<Output = Result<StageOutcome, E>>,
     ) -> Result<StageOutcome, E> {
         let parts = self.parts();
         let away = |away: Away| folder_away(&away, parts.clock.now());
         mount.there().await.map_err(away)?;
+        mount.check_mounts_above(job).map_err(away)?;
         tokio::select! {
             biased;
             outcome = stage_run => outcome,
@@ -35,7 +38,7 @@ impl Engine {
         (job, work): (&Job, ContentWork),
         stage_run: impl Future<Output = Result<StageOutcome, E>>,
     ) -> Result<StageOutcome, E> {
-        self.run_in_folder(mount, self.guard_content_work(parts, (job, work), stage_run)).await
+        self.run_in_folder(mount, job, self.guard_content_work(parts, (job, work), stage_run)).await
     }
 
     /// Records that work is under way that could end the process. Only a step shows that the work was done: a stage that

@@ -17,6 +17,7 @@ use crate::media::decode::DecodeError;
 use crate::media::tags::describe;
 use crate::pipeline::request::beside::{BesideSettings, parse_sidecars};
 use crate::pipeline::request::{row_overrides, template_vars};
+use crate::pipeline::stages::faults::NOT_SENT;
 use crate::rooted_path::RootedPath;
 use crate::source::metadata::sidecars;
 use crate::source::recording_place::{Recording, recording};
@@ -172,7 +173,11 @@ async fn media_tags(path: &RootedPath, now: Timestamp) -> Result<MediaTags, Faul
         // A file without tags has empty ones: a template may handle that.
         Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
         Err(error) => {
-            let words = format!("the template uses `media`, and scribed cannot read the file's tags: {error}");
+            let shown = path.full();
+            let words = format!(
+                "the template uses `media`, and scribed cannot read the tags of {}: {error}; {NOT_SENT}",
+                shown.display()
+            );
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
     }

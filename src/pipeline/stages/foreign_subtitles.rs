@@ -8,9 +8,9 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::StageKind;
 use crate::media::subtitle_tracks::subtitle_tracks;
-use crate::permission_errors::describe_error;
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::faults::{NOT_SENT, store_fault};
 use crate::pipeline::stages::output_folders::NOTHING_YET;
 use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::bucket::bucket_view::Bucket;
@@ -141,8 +141,8 @@ pub async fn exclude_ours(
             return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
         }
         Err(error) => {
-            let words = format!("{UNLISTED}: {}", describe_error(&error, &folder.full()));
-            return Err(Fault::new(FaultKind::Unreadable, words, now));
+            let (words, follows) = (describe_error_at(&error, &folder.full()), what_follows(job));
+            return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {words}; {follows}"), now));
         }
     };
     let fault = |error| store_fault(&error, now);
@@ -204,6 +204,13 @@ pub fn named_after(source: &Source, job: &Job) -> (RootedPath, RelPath) {
 fn is_path(below: &Path, path: &RelPath) -> bool {
     below.as_os_str().as_bytes() == path.as_bytes()
 }
+
+/// What follows where subtitles cannot be looked for.
+fn what_follows(job: &Job) -> &'static str {
+    if job.stage.kind() == StageKind::Fetched { RESULT_UNWRITTEN } else { NOT_SENT }
+}
+
+const RESULT_UNWRITTEN: &str = "scribed keeps the result, and writes it when it can";
 
 const UNLISTED: &str = "cannot check for existing subtitles beside the file";
 

@@ -7,6 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
 use crate::media::decode::DecodeError;
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::source::mount::source_mount::Mount;
@@ -53,8 +54,10 @@ where
     let hearing = async {
         let _turn = TURNS.acquire().await.map_err(|closed| closed.to_string())?;
         mount.check_now().await.map_err(|away| away.to_string())?;
+        let full = path.full();
         let opened = blocking(move || open_unchanged(&path, disk, seen).and_then(check_is_media)).await;
-        let file = opened.map_err(|error| format!("the recording cannot be read: {error}"))?;
+        let file =
+            opened.map_err(|error| format!("the recording cannot be read: {}", describe_error_at(&error, &full)))?;
         work(file).await.map_err(|error| error.to_string())
     };
     tokio::select! {

@@ -12,6 +12,7 @@ use crate::domain::token::PurchaseKey;
 use crate::media::mixed_sound::SoundPart;
 use crate::output::joined_result::{HeardPeople, JoinedResult, PartAnswers, PartResult, SpokenParts};
 use crate::output::results::{RESULT_LIMIT, ResultError, Results};
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::stages::hear_recording::{hear, sent_channels};
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::part_voices::part_voices;
@@ -19,7 +20,6 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use crate::voice::people::people;
 use crate::voice::voice_match::VoiceComparison;
-use std::io;
 use std::sync::Arc;
 
 /// What results are joined with.
@@ -120,7 +120,8 @@ fn join_and_keep(
     if let Some(spoken) = spoken.filter(|_| !are_speakers_known) {
         return Ok(Joined::Unmatched(spoken));
     }
-    results.save(joined, &raw).map_err(JoinError::Unsaved)?;
+    let saved = results.save(joined, &raw);
+    saved.map_err(|error| JoinError::Unsaved(describe_error_at(&error, results.folder())))?;
     Ok(Joined::Kept)
 }
 
@@ -160,7 +161,7 @@ fn read_parts(results: &Results, split: &Split) -> Result<Result<Vec<PartResult>
 enum JoinError {
     Unread(ResultError),
     BadJson(serde_json::Error),
-    Unsaved(io::Error),
+    Unsaved(String),
 }
 
 impl JoinError {

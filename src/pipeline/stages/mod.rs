@@ -7,6 +7,7 @@ pub(crate) mod foreign_subtitles;
 mod hear_recording;
 pub(crate) mod join_parts;
 mod known_purchase;
+pub(crate) mod lost_recording;
 pub(crate) mod outcome;
 pub(crate) mod output_folders;
 pub(crate) mod outputs_as_written;

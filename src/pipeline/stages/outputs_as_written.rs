@@ -1,6 +1,7 @@
 //! Whether a job that started over needs its result at all.
 
 use crate::domain::job::Job;
+use crate::domain::output_text::RenderedAs;
 use crate::domain::token::PurchaseKey;
 use crate::output::results::Results;
 use crate::pipeline::stages::write::rerender::{FileState, look};
@@ -13,8 +14,10 @@ use std::sync::Arc;
 /// (`scribed retry --fresh`) forgets what the outputs were made from, and gets one.
 pub async fn are_outputs_as_written(results: &Results, mount: &Arc<Mount>, job: &Job, purchase: &PurchaseKey) -> bool {
     let is_same_purchase = job.made_from.as_ref() == Some(purchase) && !job.outputs.is_empty();
+    // The outputs are those of an earlier result.
+    let is_text_other = job.rendered_as.as_ref() == Some(&RenderedAs::with_another_text());
     let is_kept = || job.stage.transcription().is_some_and(|transcription| results.has(transcription));
-    if !is_same_purchase || is_kept() || mount.there().await.is_err() {
+    if !is_same_purchase || is_text_other || is_kept() || mount.there().await.is_err() {
         return false;
     }
     let known = look(mount, job).await;

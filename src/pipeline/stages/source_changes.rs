@@ -6,7 +6,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::faults::folder_away;
+use crate::pipeline::stages::faults::{folder_away, unread};
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::rooted_path::LinkInPath;
 use crate::source::metadata::file_look::FileLook;
@@ -25,7 +25,8 @@ pub async fn file_changed(mount: &Mount, stamp: Stamp, due: Timestamp, now: Time
 /// Returns the outcome for a job before its create whose file is not there as a file.
 ///
 /// # Errors
-/// A fault if the source's folder is away, if the file of a row is not there yet, or if the file cannot be accessed.
+/// A fault if the source's folder or a mount below it is away, if the file of a row is not there yet, or if the file
+/// cannot be accessed.
 pub async fn file_missing(
     mount: &Mount,
     job: &Job,
@@ -34,22 +35,22 @@ pub async fn file_missing(
 ) -> Result<StageOutcome, Fault> {
     if !matches!(seen, Ok(FileLook::File(_))) {
         mount.check_not_bare().await.map_err(|away| folder_away(&away, now))?;
+        mount.check_mounts_above(job).map_err(|away| folder_away(&away, now))?;
     }
     match seen {
         Ok(FileLook::File(_)) => Ok(StageOutcome::Sleep { until: now, reason: None }),
         Ok(FileLook::Other) => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::NotAFile })),
         Ok(FileLook::Nothing) => match &job.row {
             Some(row) => Err(row.awaiting_file_fault(now)),
+            None if job.has_unwritten_purchase() => {
+                Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::RecordingGone }))
+            }
             None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
         },
         Err(error) if LinkInPath::of(&error).is_some() => {
             let words = format!("scribed does not read the file: {error}; then the job continues");
             Err(Fault::new(FaultKind::FolderAway, words, now))
         }
-        Err(error) => Err(Fault::new(
-            FaultKind::Unreadable,
-            format!("cannot access the file: {}", MediaFile::of(mount, job).describe_error(&error)),
-            now,
-        )),
+        Err(error) => Err(unread(&MediaFile::of(mount, job), &error, now)),
     }
 }

@@ -12,6 +12,7 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::domain::time_span::time_span;
 use crate::output::results::{RESULT_LIMIT, Results, describe_removal};
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::wire::bounded_value::BoundedValue;
@@ -113,6 +114,7 @@ async fn poll(context: &WaitContext<'_>, job: &Job, transcription: &Transcriptio
             let (files, id) = (Arc::clone(results), transcription.clone());
             let is_little = raw.len() <= LITTLE;
             in_place_if(is_little, move || files.save(&id, &raw)).await.map_err(|error| {
+                let error = describe_error_at(&error, results.folder());
                 let words =
                     format!("cannot save the result in the state directory: {error}; scribed fetches it again later");
                 Fault::new(FaultKind::Unwritable, words, now)

@@ -37,7 +37,8 @@ pub fn presence(path: &RootedPath, known: &Path) -> Presence {
     Presence::Gone
 }
 
-fn is_absence(error: &io::Error) -> bool {
+/// Whether the error says that nothing is at the path.
+pub fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

@@ -1,6 +1,7 @@
 //! Tracks whether a source's folder or bucket is available: a mount that is away is not a deletion (see
 //! `docs/explanation/guarantees.md`).
 
+use super::folder::MountedFolder;
 use super::marker::UnknownFolder;
 use super::source_mount::Mount;
 use super::storage::Storage;
@@ -27,6 +28,13 @@ pub struct Away {
 }
 
 impl Away {
+    /// A folder below a source's folder in which a share or disk was mounted, and is not now.
+    pub(super) fn of_missing_mount(folder: PathBuf) -> Self {
+        let why = "is the mount point of a disk or share that was mounted there before and is not mounted now (if it \
+                   will not be mounted again, end the jobs below it with `scribed cancel`)";
+        Self { what: "folder", folder, why: why.to_owned(), refused: None }
+    }
+
     /// Returns what happens next, if the folder is present and this installation may not work in it.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_ref().map(|refused| refused.then.as_str())
@@ -193,6 +201,7 @@ impl Mount {
     fn record_check(&self, result: Result<Disk, UnknownFolder>) -> Result<(), Away> {
         if let Ok(disk) = result {
             let below = self.real().as_deref().map(table::below).unwrap_or_default();
+            self.nested_mounts.note(&below, self.storage.folder().is_some_and(MountedFolder::is_working));
             let mut last_check = self.availability.last_check();
             last_check.disks = Some(Arc::new(Disks::new(disk, &below)));
             last_check.at = Some(self.clock.uptime());

@@ -94,6 +94,11 @@ impl MountedFolder {
         let _ = self.works.set(Works { store, claim: Arc::new(claim) });
     }
 
+    /// Whether this process works in the folder, and does not only look.
+    pub(super) fn is_working(&self) -> bool {
+        self.works.get().is_some()
+    }
+
     /// Returns the interval between signs of life: as often as a scan accesses the folder anyway. In a debug build the
     /// environment variable `SCRIBED_TEST_LEASE` (such as `300ms`) overrides it.
     fn sign_of_life(&self) -> Duration {

@@ -7,6 +7,7 @@ use crate::domain::path::RelPath;
 use crate::durable_file::{Durability, RenamedFile};
 use crate::permission_errors::{chown_file_to_folder_owner, explain_error, explain_state_at};
 use crate::source::filter::builtin::MARKER;
+use crate::source::mount::nested_mounts;
 use crate::source::mount::table;
 use crate::source::ownership::owner::OwnershipRefusal;
 use crate::source::saved_file;
@@ -60,6 +61,11 @@ impl FolderMemory {
         self.file.with_extension("claim")
     }
 
+    /// The file with the mounts that were seen below the folder.
+    pub fn nested_mounts(&self) -> PathBuf {
+        self.file.with_extension("mounts")
+    }
+
     /// The file with the times of the last scan.
     pub fn scanned(&self) -> PathBuf {
         self.file.with_extension("scanned")
@@ -95,6 +101,7 @@ impl FolderMemory {
                 _ => {}
             }
         }
+        nested_mounts::rename_source(&from, &to, folder)?;
         match Self::load_recorded(state, old) {
             Some((_, known)) => to.save(&known),
             None => Ok(()),

@@ -6,6 +6,7 @@ pub(crate) mod disk;
 mod folder;
 mod manifest_hold;
 pub(crate) mod marker;
+mod nested_mounts;
 mod scans;
 pub(crate) mod source_mount;
 mod storage;

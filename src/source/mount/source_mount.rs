@@ -5,7 +5,8 @@ pub use super::availability::Away;
 pub(crate) use super::folder::FolderLook;
 use super::folder::{self, MountedFolder};
 use super::manifest_hold::ManifestHold;
-use super::marker::{self, FolderMemory};
+use super::marker::{self, FolderIdentity, FolderMemory};
+use super::nested_mounts::NestedMounts;
 pub use super::storage::Storage;
 use crate::clock::Clock;
 use crate::config::model::{Source, SourceKind};
@@ -36,6 +37,7 @@ pub struct Mount {
     pub(super) availability: Availability,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) memory: FolderMemory,
+    pub(super) nested_mounts: NestedMounts,
     /// The record of the folder for outputs (`place`), if it is a separate one.
     output_memory: Option<FolderMemory>,
     beside: ExistingSubtitles,
@@ -76,6 +78,7 @@ impl Mount {
             bags: Bags::default(),
             scans: ScanSchedule::new(Arc::clone(&source), memory.scanned()),
             manifest_hold: ManifestHold::default(),
+            nested_mounts: NestedMounts::new(&memory, &source.folder),
             source,
             memory,
             output_memory,
@@ -176,6 +179,13 @@ impl Mount {
             // The next check claims the folder before anything else is done there.
             self.availability.expire();
         }
+    }
+
+    /// Whether the folder is recognised by its marker. On media that could not be written when they were first seen
+    /// there is none.
+    pub fn is_known_by_marker(&self) -> bool {
+        let known = self.storage.folder().and_then(MountedFolder::known);
+        matches!(known, Some(FolderIdentity::Marker(_)))
     }
 
     /// Whether the folder was identified, after a file of the user was seen in it.

@@ -120,6 +120,7 @@ fn events() -> Vec<JobEvent> {
             review: None,
         },
         JobEvent::Skipped { why: Skip::Vanished },
+        JobEvent::Skipped { why: Skip::RecordingGone },
         JobEvent::Failed { fault: fault(FaultKind::Broken, "words") },
         JobEvent::Revived,
         JobEvent::PaidAgain,
@@ -141,6 +142,7 @@ fn shown(stage: &Stage) -> String {
         Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
         Stage::Skipped { why: Skip::Forgotten } => "skipped, forgotten".to_owned(),
         Stage::Skipped { why: Skip::Erased } => "skipped, erased".to_owned(),
+        Stage::Skipped { why: Skip::RecordingGone } => "skipped, recording gone".to_owned(),
         Stage::Cancelled { from } => format!("cancelled at {}", from.kind().name()),
         other => other.kind().name().to_owned(),
     }

@@ -4,6 +4,7 @@ mod add_url;
 mod buckets;
 mod folder_claims;
 mod hostile_folders;
+mod lost_folders;
 mod manifest_paths;
 mod manifests;
 mod mounts;

@@ -14,7 +14,7 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::{BesideSettings, build_unless_held, stored_params};
-use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::faults::{self, store_fault};
 use crate::pipeline::stages::foreign_subtitles::{FoundSubtitles, contains_subtitles, exclude_ours};
 use crate::pipeline::stages::known_purchase::known_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
@@ -64,9 +64,7 @@ pub async fn run(
     if let Some(outcome) = check_file(mount, job, looked, now).await? {
         return Ok(outcome);
     }
-    let found = found.map_err(|error| {
-        Fault::new(FaultKind::Unreadable, format!("cannot read the file: {}", medium.describe_error(&error)), now)
-    })?;
+    let found = found.map_err(|error| faults::unread(&medium, &error, now))?;
     let content = unread.or(found.content(now)?);
     let (params, record) = match build_request(params, mount, clock, job, content, &beside).await? {
         Ok(built) => built,

@@ -9,12 +9,11 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::time_span::time_span;
 use crate::media::declared_length::{Promise, check_declared_length};
-use crate::permission_errors::describe_error;
-use crate::rooted_path::RootedPath;
-
-use crate::pipeline::stages::faults::folder_away;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::faults::unread;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::source_changes::{file_changed, file_missing};
+use crate::pipeline::stages::source_changes::file_changed;
+use crate::rooted_path::RootedPath;
 use crate::source::metadata::file_look::{FileLook, open, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
@@ -94,7 +93,7 @@ pub(crate) async fn run(
         Some(Ok(OpenedFile::Changed(stamp))) => {
             return file_changed(mount, stamp, now.saturating_add(settle), now).await;
         }
-        Some(Err(error)) => return cannot_read(mount, job, &path, &error, now).await,
+        Some(Err(error)) => return Err(cannot_read(mount, job, &path, &error, now)),
     };
     if quiet < hold {
         let words = format!("{}; {}", doubt.words(), what_follows(&doubt, hold));
@@ -156,23 +155,9 @@ fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<OpenedF
     }))
 }
 
-/// Returns the outcome for a file that cannot be opened, although it was there a moment ago.
-async fn cannot_read(
-    mount: &Mount,
-    job: &Job,
-    path: &RootedPath,
-    error: &io::Error,
-    now: Timestamp,
-) -> Result<StageOutcome, Fault> {
-    let words = format!("cannot read the file: {}", describe_error(error, &path.full()));
-    let (disk, path) = (mount.disk_of(job), path.clone());
-    match blocking(move || stat(&path, disk)).await {
-        Ok(FileLook::File(_)) => {
-            mount.check_now().await.map_err(|away| folder_away(&away, now))?;
-            Err(Fault::new(FaultKind::Unreadable, words, now))
-        }
-        other => file_missing(mount, job, other, now).await,
-    }
+/// Returns the fault of a file that cannot be opened, although it was there a moment ago.
+fn cannot_read(mount: &Mount, job: &Job, path: &RootedPath, error: &io::Error, now: Timestamp) -> Fault {
+    unread(&MediaFile::File { path: path.clone(), disk: mount.disk_of(job) }, error, now)
 }
 
 impl Doubt {

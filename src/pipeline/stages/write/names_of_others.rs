@@ -124,5 +124,5 @@ async fn is_former(mount: &Arc<Mount>, other: &Job, job: &Job) -> bool {
 }
 
 async fn presence(mount: &Arc<Mount>, job: &Job) -> Presence {
-    MediaFile::of(mount, job).presence(&mount.source().folder).await
+    MediaFile::of(mount, job).presence(mount).await
 }

@@ -6,7 +6,8 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission_errors::explain_error;
+use crate::output::publish::RESULT_KEPT;
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::stages::faults::store_fault;
 use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -36,16 +37,21 @@ pub async fn own_outputs(
         return Ok(names_and_hashes(own));
     }
     let siblings = match mount.storage() {
-        Storage::Bucket(bucket) => bucket.list_same_stem(&job.key.path).await,
+        Storage::Bucket(bucket) => {
+            let listed = bucket.list_same_stem(&job.key.path).await;
+            listed.map_err(|error| format!("{}: {error}", mount.source().folder.display()))
+        }
         Storage::Folder(_) => {
             let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
             let listed = full_path(&folder, &path).parent().map(Path::to_owned).unwrap_or_default();
-            blocking(move || siblings(&folder, &path).map_err(|error| explain_error(error, &listed))).await
+            let siblings = blocking(move || siblings(&folder, &path)).await;
+            siblings.map_err(|error| describe_error_at(&error, &listed))
         }
     };
     let siblings = siblings.map_err(|error| {
-        let words =
-            format!("cannot list the folder of the recording, to avoid the outputs of other recordings: {error}");
+        let words = format!(
+            "cannot list the folder of the recording, to avoid the outputs of other recordings: {error}; {RESULT_KEPT}"
+        );
         Fault::new(FaultKind::Unwritable, words, now)
     })?;
     for sibling in siblings {

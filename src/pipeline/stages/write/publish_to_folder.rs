@@ -33,12 +33,16 @@ pub fn publish_to_folder(
     }
     // Checked with the folder open: what is written then goes where it belongs, even if the share is unmounted
     // meanwhile, and never into its bare mount point.
-    let is_there = || mount.check_writable_blocking().is_ok() && mount.check_output_folder().is_ok();
+    let is_there = || {
+        mount.check_writable_blocking().is_ok()
+            && mount.check_mounts_above(job).is_ok()
+            && mount.check_output_folder().is_ok()
+    };
     let at = output_folder(mount.source(), job);
     let ignores_case = mount.source().output_files.portable_names;
     let to = Destination { folder: &folder, access: access(mount, job), ignores_case };
     let placed =
-        publish_outputs(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
+        publish_outputs(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, job, now))?;
     warn_if_refused(mount.source(), &folder, placed.first().map(|placed| placed.name.as_os_str()));
     Ok(placed
         .into_iter()
@@ -101,8 +105,8 @@ fn make_folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Tim
     Ok(())
 }
 
-fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
-    match mount.check_writable_blocking() {
+fn unwritable(error: &PlaceError, mount: &Mount, job: &Job, now: Timestamp) -> Fault {
+    match mount.check_writable_blocking().and_then(|()| mount.check_mounts_above(job)) {
         Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
         Err(away) => folder_away(&away, now),
     }

@@ -290,7 +290,8 @@ impl Extractor {
         let mut room = self.track_room(extraction, sound, (method, part))?;
         let spool = Arc::clone(&self.spool);
         let into = blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?;
-        let from = reopen(from).await.map_err(|error| as_is(error.to_string()))?;
+        let from =
+            reopen(from).await.map_err(|error| as_is(format!("scribed cannot open it a second time: {error}")))?;
         let extracted = extract(from, sound, method, part, &into, room.bytes()).await;
         extracted.map_err(|error| extraction.failed(error))?;
         let bytes = into.metadata().map_err(|error| extraction.no_spool(&error))?.len();

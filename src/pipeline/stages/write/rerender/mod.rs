@@ -294,7 +294,7 @@ async fn check_missing(
     }
     mount.check_not_bare().await.map_err(|away| NotRendered::Away(away.to_string()))?;
     let recording = crate::pipeline::media_file::MediaFile::of(mount, job);
-    match recording.presence(&mount.source().folder).await {
+    match recording.presence(mount).await {
         Presence::Unknown(words) => Err(NotRendered::Away(words)),
         Presence::Gone if !has_output => Ok(Some(Rerendered { files: Vec::new(), is_gone: true })),
         Presence::There | Presence::Gone => Ok(None),
