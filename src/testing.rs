@@ -28,7 +28,7 @@ pub mod client {
     pub mod contract {
         pub use crate::client::contract::{
             AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListItem,
-            ListKind, ListPage, PageFault, RecordState, RequestAudio, UnreadableItem, UploadFile,
+            ListKind, ListPage, ListedFile, PageFault, RecordState, RequestAudio, UnreadableItem, UploadFile,
         };
     }
     pub mod http {

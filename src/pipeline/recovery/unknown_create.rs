@@ -153,6 +153,7 @@ fn ask(why: &str, now: Timestamp) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::contract::ListedFile;
     use crate::domain::job::JobTag;
     use crate::domain::names::{Hash, ServiceName, TranscriptionId};
     use crate::wire::record::Status;
@@ -172,6 +173,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         }
     }
 

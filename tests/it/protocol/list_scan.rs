@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use proptest::prelude::*;
 use scribed::testing::client::contract::{
-    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage, ListedFile,
     RecordState, UnreadableItem, UploadFile,
 };
 use scribed::testing::domain::fault::{Fault, FaultKind};
@@ -146,6 +146,7 @@ impl State {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         };
         let at = match order {
             Order::NewestFirst => 0,
