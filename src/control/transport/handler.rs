@@ -10,8 +10,8 @@ use crate::control::browse;
 use crate::control::browse::Browser;
 use crate::control::commands::search::SearchAccess;
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload,
-    render, retry_fresh, search, status, steer, verify,
+    accept, acknowledge, add, add_url, adopt, copy_rows, cost, delete, digest, edit, erase, forget, list, pause,
+    reload, render, retry_fresh, search, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
 use crate::control::media_address;
@@ -163,6 +163,7 @@ impl CommandHandler {
                 self.trust(&service).await?;
                 ControlAnswer::Trusted
             }
+            ControlRequest::Adopt(query) => ControlAnswer::Adopted(Box::new(adopt::adopt(self, &query).await?)),
             ControlRequest::Forget(query) => ControlAnswer::Forgotten(forget::forget(self, &query).await?),
             ControlRequest::Verify(query) => ControlAnswer::Verified(verify::verify(self, &query).await?),
             ControlRequest::Render(query) => ControlAnswer::Rendered(render::render(self, &query).await?),

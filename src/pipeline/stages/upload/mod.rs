@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
-use crate::domain::names::{Hash, Timestamp};
+use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::sent_audio::{SentAudio, Track};
 use crate::domain::split::Split;
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
@@ -49,10 +49,7 @@ pub async fn run(
     let service = client.identity().service.clone();
     let part = job.split.as_deref().and_then(Split::next);
     if let Some(content) = content {
-        // The recording may have been bought at another service than its source has today.
-        let made = job.made_from.clone().filter(|made| made.content == content);
-        let whole = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params, part: None });
-        let purchase_key = PurchaseKey { part, ..whole };
+        let purchase_key = next_purchase_key(job, &service, params, content);
         if let Some(outcome) = reuse_purchase(store, &purchase_key, job, client.identity(), clock.now()).await? {
             return Ok(outcome);
         }
@@ -136,6 +133,14 @@ pub async fn run(
     Ok(StageOutcome::Step(JobEvent::Uploaded { purchase_key, audio: answer.audio, upload, sent }))
 }
 
+/// Returns what a probed job with this content buys next.
+pub fn next_purchase_key(job: &Job, service: &ServiceName, params: Hash, content: Hash) -> PurchaseKey {
+    // The recording may have been bought at another service than its source has today.
+    let made = job.made_from.clone().filter(|made| made.content == content);
+    let whole = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params, part: None });
+    PurchaseKey { part: job.split.as_deref().and_then(Split::next), ..whole }
+}
+
 fn nothing_to_send(now: Timestamp) -> Fault {
     Fault::new(FaultKind::Bug, "internal error: scribed must not upload audio that the service fetches", now)
 }
@@ -207,7 +212,12 @@ fn check_answer(
     }
 }
 
+/// Returns by how much two measurements of the same sound may differ, in milliseconds.
+pub fn length_tolerance(measured: u64) -> u64 {
+    1_000 + measured / 50
+}
+
 /// Whether two measurements of the same sound agree. They may differ a little; 0 says nothing.
-fn lengths_agree(reported: u64, measured: u64) -> bool {
-    reported == 0 || reported.abs_diff(measured) <= 1_000 + measured / 50
+pub fn lengths_agree(reported: u64, measured: u64) -> bool {
+    reported == 0 || reported.abs_diff(measured) <= length_tolerance(measured)
 }
