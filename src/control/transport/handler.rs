@@ -14,6 +14,7 @@ use crate::control::commands::{
     reload, render, retry_fresh, search, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
+use crate::control::last_pass::LastPass;
 use crate::control::media_address;
 use crate::control::media_address::MediaAddress;
 use crate::control::shared_configuration::shared_configuration;
@@ -192,6 +193,9 @@ impl CommandHandler {
         match self.running.as_ref().and_then(|running| running.engines.of(service)) {
             Some(engine) => engine.trust().await?,
             None => self.store.trust(service).await?,
+        }
+        if self.running.is_none() {
+            LastPass::note_decision(&self.state, service);
         }
         Ok(())
     }

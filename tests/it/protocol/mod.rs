@@ -10,4 +10,5 @@ mod service_answers;
 mod sim;
 mod simulation;
 mod state_machine;
+mod unmarked_list;
 mod wire_samples;
