@@ -28,8 +28,8 @@ pub mod client {
     pub mod contract {
         pub use crate::client::contract::{
             AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListItem,
-            ListKind, ListPage, PageFault, RecordEvidence, RecordMark, RecordState, RequestAudio, UnreadableItem,
-            UploadFile,
+            ListKind, ListPage, ListedFile, PageFault, RecordEvidence, RecordMark, RecordState, RequestAudio,
+            UnreadableItem, UploadFile,
         };
     }
     pub mod http {

@@ -307,10 +307,40 @@ pub struct ReconcileArgs {
     /// Where a job has two transcriptions of one purchase, delete the newer one at the service, unless a job uses it
     #[arg(long)]
     pub delete_doubles: bool,
-    /// Confirm that the queue knows every purchase at this service, whose list cannot be read: purchases continue.
-    /// Nothing is compared
+    /// Confirm that the queue knows every purchase at this service, whose list cannot be read or does not show whose its
+    /// transcriptions are: purchases continue. Nothing is compared
     #[arg(long, requires = "service", conflicts_with = "delete_doubles")]
     pub trust: bool,
+    /// Where the list does not show which transcriptions are of this queue: show which of them fit recordings that wait,
+    /// by all of these, and use them for those recordings after a question. What fits more than one stays. With --trust,
+    /// the rest is bought
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "delete_doubles")]
+    pub adopt_by: Vec<AdoptionArg>,
+    /// With --adopt-by: do not ask
+    #[arg(long, requires = "adopt_by")]
+    pub yes: bool,
+}
+
+/// What must agree between a recording and a transcription of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AdoptionArg {
+    /// The length of the audio, within 2 % and 1 s.
+    Duration,
+    /// The name of the file.
+    Name,
+    /// The transcription was created after the recording was last changed. Only together with another one.
+    Date,
+}
+
+impl AdoptionArg {
+    pub fn criterion(self) -> crate::control::adoption::AdoptionCriterion {
+        use crate::control::adoption::AdoptionCriterion as Criterion;
+        match self {
+            Self::Duration => Criterion::Duration,
+            Self::Name => Criterion::Name,
+            Self::Date => Criterion::Date,
+        }
+    }
 }
 
 /// Lists of a service.

@@ -3,7 +3,8 @@
 //! The text of a fault follows "service `name` ".
 
 use crate::client::contract::{
-    AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordEvidence, RecordState, UnreadableItem,
+    AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, ListedFile, RecordEvidence, RecordState,
+    UnreadableItem,
 };
 use crate::client::record_evidence::evidence;
 use crate::client::status_class::{StatusClass, meaning};
@@ -332,9 +333,21 @@ fn listed(item: &RawValue) -> Result<ListItem, Box<UnreadableItem>> {
     let id = id.ok_or_else(|| unreadable(None, created, "it has no usable id".to_owned()))?;
     let metadata = metadata(&fields).map_err(|why| unreadable(Some(&id), created, why))?;
     let token = token_in(&metadata).map_err(|why| unreadable(Some(&id), created, why))?;
-    let billed = read::<ResultBill>(&fields, "result").and_then(|ResultBill(billed)| billed);
+    let bill = read::<ResultBill>(&fields, "result").unwrap_or_default();
+    let file = listed_file(&fields, bill.millis);
     let status = read::<Status>(&fields, "status").unwrap_or_else(|| Status::Other(String::new()));
-    Ok(ListItem { id, created, token, billed, status, has_metadata: !matches!(metadata, Metadata::None) })
+    let has_metadata = !matches!(metadata, Metadata::None);
+    Ok(ListItem { id, created, token, billed: bill.billed, status, has_metadata, file })
+}
+
+/// Reads what an item says of its audio. The length of the file counts before that of the result.
+fn listed_file(fields: &BTreeMap<String, &RawValue>, of_result: Option<u64>) -> ListedFile {
+    let file = read::<BTreeMap<String, &RawValue>>(fields, "file").unwrap_or_default();
+    let of_file = read::<f64>(&file, "audio_duration").map(millis).filter(|millis| *millis > 0);
+    ListedFile {
+        name: read::<String>(&file, "filename").filter(|name| !name.is_empty()),
+        millis: of_file.or(of_result),
+    }
 }
 
 fn unreadable(id: Option<&TranscriptionId>, created: Option<Timestamp>, why: String) -> Box<UnreadableItem> {
@@ -401,8 +414,11 @@ pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     let id = usable_id(&record.id).ok_or("it has no usable id")?;
     let created = record.created_at.as_deref().and_then(timestamps::parse);
     let has_result = record.result.is_some();
-    let has_token = metadata(&parse(raw)?).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());
-    Ok(FullListItem { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
+    let fields: BTreeMap<String, &RawValue> = parse(raw)?;
+    let has_token = metadata(&fields).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());
+    let of_result = record.result.as_ref().map(|result| result.audio().millis).filter(|millis| *millis > 0);
+    let file = listed_file(&fields, of_result);
+    Ok(FullListItem { id, status: record.status, created, has_result, has_token, file, raw: raw.to_vec() })
 }
 
 /// Checks an id that goes into addresses and log lines.

@@ -131,6 +131,15 @@ pub enum RecordMark {
     Missing,
 }
 
+/// What the list says of the audio of a transcription, as far as it does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedFile {
+    /// The name of the file that was uploaded.
+    pub name: Option<String>,
+    /// The length of the audio in milliseconds.
+    pub millis: Option<u64>,
+}
+
 /// An item of the list, without its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListItem {
@@ -145,6 +154,7 @@ pub struct ListItem {
     pub status: Status,
     /// Whether it has any `custom_metadata`. A service that drops the metadata also drops the token.
     pub has_metadata: bool,
+    pub file: ListedFile,
 }
 
 /// An item of the list that cannot be read. It may be one of ours.
@@ -198,6 +208,7 @@ pub struct FullListItem {
     pub has_result: bool,
     /// Whether the item has a token.
     pub has_token: bool,
+    pub file: ListedFile,
     /// The JSON text as received.
     pub raw: Vec<u8>,
 }

@@ -55,7 +55,8 @@ pub struct ComparedJob {
 }
 
 impl ComparedJob {
-    fn of(job: &Job) -> Self {
+    /// Returns the job as such.
+    pub fn of(job: &Job) -> Self {
         Self { job: job.id, path: job.key.to_string() }
     }
 }
@@ -266,6 +267,7 @@ fn double(mut records: Vec<(&TranscriptionId, &Entry)>) -> Double {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::contract::ListedFile;
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::SourceName;
     use crate::domain::path::RelPath;
@@ -308,6 +310,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         }
     }
 
@@ -322,6 +325,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         });
         comparison.job(&written(1, "a", "t"));
         comparison.job(&written(2, "copy of a", "t"));

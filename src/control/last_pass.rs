@@ -1,7 +1,7 @@
 //! The end of the last pass of `scribed once`, saved in the state directory for `scribed status --check`.
 
-use crate::domain::health::Outage;
-use crate::domain::names::Timestamp;
+use crate::domain::health::{Outage, OutageKind};
+use crate::domain::names::{ServiceName, Timestamp};
 use crate::durable_file::Durability;
 use crate::permission_errors::explain_state_at;
 use crate::source::saved_file;
@@ -37,6 +37,22 @@ impl LastPass {
         }
     }
 
+    /// Returns what a person had to decide about a service when the last pass ended.
+    pub fn undecided(state: &Path, service: &ServiceName) -> Option<String> {
+        let outages = Self::load(state)?.outages;
+        outages.into_iter().find(|outage| is_undecided(outage, service)).map(|outage| outage.words)
+    }
+
+    /// Notes that a person has decided about a service.
+    pub fn note_decision(state: &Path, service: &ServiceName) {
+        let Some(last) = Self::load(state) else { return };
+        let (decided, outages): (Vec<_>, Vec<_>) =
+            last.outages.iter().cloned().partition(|outage| is_undecided(outage, service));
+        if !decided.is_empty() {
+            Self { outages, ..last }.keep(state);
+        }
+    }
+
     /// Removes the saved pass. A daemon does this at its start, since the result of an earlier pass no longer counts.
     pub fn forget(state: &Path) {
         let path = state.join(NAME);
@@ -48,4 +64,8 @@ impl LastPass {
             _ => {}
         }
     }
+}
+
+fn is_undecided(outage: &Outage, service: &ServiceName) -> bool {
+    outage.kind == OutageKind::Decision && outage.service.as_ref() == Some(service)
 }

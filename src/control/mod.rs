@@ -4,6 +4,7 @@
 //! `commands/` has one file for each request, `backup/` writes and restores backups, `explain/` explains the state of a file, `plan/` has plan files,
 //! `transport/` carries requests. Start reading at `transport/handler.rs`.
 
+pub(crate) mod adoption;
 pub(crate) mod backup;
 pub(crate) mod browse;
 pub(crate) mod commands;

@@ -135,7 +135,7 @@ pub fn service_lines(served: &ServiceStatus) -> Vec<String> {
     }
     match &served.list_awaited {
         Some(words) => lines.push(format!("  {words}")),
-        None if served.suspect => {
+        None if served.suspect && served.trouble.is_none() => {
             lines.push(format!("  before it submits anything, scribed reads the list of the service ({NEW})"));
         }
         None => {}

@@ -3,7 +3,12 @@
 /// Whether two measurements agree: they differ by at most one second or by at most 2 % of `measured`, whichever is more.
 /// Both are in milliseconds. Decoders pad sound, and headers round.
 pub fn lengths_agree(reported: u64, measured: u64) -> bool {
-    reported.abs_diff(measured) <= (measured / 50).max(1_000)
+    reported.abs_diff(measured) <= length_tolerance(measured)
+}
+
+/// Returns by how much two measurements of the same sound may differ, in milliseconds.
+pub fn length_tolerance(measured: u64) -> u64 {
+    (measured / 50).max(1_000)
 }
 
 #[cfg(test)]

@@ -131,6 +131,9 @@ pub enum OutageKind {
     Key,
     /// A person has to decide: it refuses one request after another, or its list cannot be used.
     Question,
+    /// A person has to decide what was bought there: the queue may have forgotten it, and the list does not show whose
+    /// its transcriptions are. The service itself works.
+    Decision,
 }
 
 /// The process that works on the jobs.
@@ -333,19 +336,22 @@ fn process(facts: &QueueFacts) -> Option<Reason> {
 fn outage(outage: &Outage) -> Reason {
     let Outage { service, kind, words, lasted, is_given_up } = outage;
     let is_long = *lasted >= LONG_OUTAGE;
+    let awaits_decision = *kind == OutageKind::Decision;
     let (level, kind) = match kind {
         OutageKind::Key => (Level::Critical, "key"),
-        OutageKind::Question => (Level::Critical, "question"),
+        OutageKind::Question | OutageKind::Decision => (Level::Critical, "question"),
         OutageKind::Out if is_long => (Level::Critical, "outage"),
         OutageKind::Out => (Level::Warning, "outage"),
     };
-    let exit = if *is_given_up { PassExit::ServiceOut } else { PassExit::Unfinished };
+    let exit = if *is_given_up && !awaits_decision { PassExit::ServiceOut } else { PassExit::Unfinished };
+    // The text of a decision names the commands.
+    let command = if awaits_decision { "scribed status" } else { "scribed check" };
     let minutes = lasted.as_secs() / 60;
     let since = if minutes > 0 { format!(" (for {minutes} min)") } else { String::new() };
     // Most texts name the service already.
     let prefix = service.as_ref().filter(|service| !words.contains(service.as_str()));
     let prefix = prefix.map(|service| format!("service {service}: ")).unwrap_or_default();
-    reason(level, exit, kind, format!("{prefix}{words}{since}"), Some("scribed check"))
+    reason(level, exit, kind, format!("{prefix}{words}{since}"), Some(command))
 }
 
 fn away(away: &AwaySource) -> Reason {
@@ -547,6 +553,14 @@ mod tests {
         assert_eq!(judged(&outage(OutageKind::Out, 15, false)), (1, Level::Critical));
         assert_eq!(judged(&outage(OutageKind::Key, 0, false)), (1, Level::Critical));
         assert_eq!(judged(&outage(OutageKind::Question, 0, false)), (1, Level::Critical));
+    }
+
+    /// The service works: only a person keeps the pass from going on.
+    #[test]
+    fn a_decision_about_a_list_is_no_outage() {
+        let facts = outage(OutageKind::Decision, 0, true);
+        assert_eq!(judged(&facts), (1, Level::Critical));
+        assert_eq!(assess(&facts).reasons[0].kind, "question");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    const ALL: [Self; 8] =
+    pub const ALL: [Self; 8] =
         [Self::Aac, Self::Ac3, Self::Eac3, Self::Flac, Self::Mp2, Self::Mp3, Self::Opus, Self::Vorbis];
 
     /// Returns the name in `--json` and in the token, which is also that of ffmpeg.

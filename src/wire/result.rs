@@ -212,10 +212,14 @@ impl ResultHead {
     }
 }
 
-/// The milliseconds that a result was billed at. It can be read from a result of any shape, so that an invalid item of
+/// How much audio a result was made from, and what of it was billed, in milliseconds. It can be read from a result of any shape, so that an invalid item of
 /// a list does not hide the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResultBill(pub Option<u64>);
+pub struct ResultBill {
+    pub billed: Option<u64>,
+    /// The length of the audio.
+    pub millis: Option<u64>,
+}
 
 impl<'de> Deserialize<'de> for ResultBill {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -241,7 +245,8 @@ impl<'de> Visitor<'de> for BillVisitor {
             }
         }
         let audio = head.audio();
-        Ok(ResultBill(audio.billed.or_else(|| audio.reservation_millis())))
+        let billed = audio.billed.or_else(|| audio.reservation_millis());
+        Ok(ResultBill { billed, millis: Some(audio.millis).filter(|millis| *millis > 0) })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ResultBill, A::Error> {

@@ -27,6 +27,7 @@ pub(crate) mod once;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod reconcile;
+mod reconcile_adopt;
 pub(crate) mod reload;
 pub(crate) mod render;
 pub(crate) mod retry;

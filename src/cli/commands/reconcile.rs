@@ -1,11 +1,12 @@
 //! `scribed reconcile`: compares the queue with the services' lists, in both directions.
 
-use crate::cli::args::ReconcileArgs;
+use crate::cli::args::{AdoptionArg, ReconcileArgs};
+use crate::cli::commands::reconcile_adopt;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::cli::runtime::service_session::ServiceSession;
-use crate::client::contract::{Client, Deletion, ListFault};
+use crate::client::contract::{Client, Deletion, ListFault, ListItem};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::comparison::{ComparedJob, Comparison, Double, Report};
@@ -22,11 +23,15 @@ use std::io;
 const PAGE_SIZE: u32 = 100;
 
 /// How often a list is read from the beginning, if it shifts by more than the pages overlap.
-const MAX_READS: u32 = 5;
+pub const MAX_READS: u32 = 5;
 
 /// Compares each service's list with the queue. The list is read before the queue, so that a purchase that is made
 /// meanwhile does not count as a difference.
 pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
+    if args.adopt_by == [AdoptionArg::Date] {
+        let words = "--adopt-by date: a date alone fits too much; add duration or name, as --adopt-by duration,date";
+        return Err(CommandError::Usage(words.to_owned()));
+    }
     let config = context.config()?;
     let session = ServiceSession::connect(&config, args.service.as_deref()).await?;
     let compared = compare_all(context, args, &config, &session).await;
@@ -43,6 +48,10 @@ async fn compare_all(
     let queue = session.queue_access(config).await?;
     let mut agree = true;
     for client in &session.clients {
+        if !args.adopt_by.is_empty() {
+            agree &= reconcile_adopt::run(context, args, config, &**client, &queue).await?;
+            continue;
+        }
         if args.trust {
             trust(context, &queue, &client.identity().service).await?;
             continue;
@@ -59,7 +68,10 @@ async fn compare_all(
 }
 
 /// Records a person's confirmation that the queue knows every purchase, for a service whose list cannot be read.
-async fn trust(context: &Context, queue: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
+///
+/// # Errors
+/// See [`CommandError`].
+pub async fn trust(context: &Context, queue: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
     let ControlAnswer::Trusted = queue.request(ControlRequest::Trust { service: service.clone() }).await? else {
         return Err(protocol_mismatch());
     };
@@ -75,7 +87,7 @@ async fn report(config: &Config, client: &dyn Client, queue: &QueueAccess) -> Re
         let service = client.identity().service.clone();
         let terms = config.services[&service].terms();
         let mut comparison = Comparison::new(service, SystemClock.now(), terms.lag, terms.retention);
-        if !read_list(client, &mut comparison).await? {
+        if !read_list(client, &mut |item| comparison.record(item)).await? {
             continue;
         }
         let mut selection = Selection::default();
@@ -97,15 +109,19 @@ async fn report(config: &Config, client: &dyn Client, queue: &QueueAccess) -> Re
     ))
 }
 
-/// Reads the whole list. Returns `false` if items may have been missed because the list shifted.
-async fn read_list(client: &dyn Client, comparison: &mut Comparison) -> Result<bool, CommandError> {
+/// Reads the whole list, and passes each item to `take`. Returns `false` if items may have been missed because the list
+/// shifted.
+///
+/// # Errors
+/// [`CommandError::Service`] if the list cannot be read.
+pub async fn read_list(client: &dyn Client, take: &mut (dyn FnMut(ListItem) + Send)) -> Result<bool, CommandError> {
     let mut pages = PageCursor::new(PAGE_SIZE);
     loop {
         let page = client.list(&pages.query(&ListQuery::default())).await;
         let page =
             page.map_err(|(ListFault::None(fault) | ListFault::Now(fault))| CommandError::Service(fault.words))?;
         let ids = page.items.iter().map(|item| item.id.to_string()).collect();
-        page.items.into_iter().filter(|item| pages.is_fresh(item.id.as_str())).for_each(|item| comparison.record(item));
+        page.items.into_iter().filter(|item| pages.is_fresh(item.id.as_str())).for_each(&mut *take);
         match pages.take(ids, page.more) {
             NextPage::More => {}
             NextPage::End => return Ok(true),

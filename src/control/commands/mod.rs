@@ -6,6 +6,7 @@ mod accept_target;
 pub(crate) mod acknowledge;
 pub(crate) mod add;
 pub(crate) mod add_url;
+pub(crate) mod adopt;
 pub(crate) mod copy_rows;
 pub(crate) mod cost;
 pub(crate) mod delete;

@@ -1,6 +1,7 @@
 //! The status of the queue: counts, rates, and what jobs wait for.
 
 use crate::clock::Clock;
+use crate::control::last_pass::LastPass;
 use crate::control::scan_times::scans;
 use crate::control::transport::handler::{CommandHandler, RunningDaemon};
 use crate::control::transport::protocol::{
@@ -105,13 +106,16 @@ async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreE
     for name in handler.routing.services() {
         let counts = handler.store.counts_of(&|group| handler.routing.service_of(group) == name).await?;
         let engine = handler.running.as_ref().and_then(|running| running.engines.of(name));
+        let suspect = handler.store.is_suspect(name).await?;
+        // Without a running process, the last pass knows what a person has to decide.
+        let undecided = || LastPass::undecided(&handler.state, name).filter(|_| suspect && handler.running.is_none());
         services.push(ServiceStatus {
             service: name.clone(),
             open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
             on_their_way: counts.on_their_way(),
             running: counts.running(),
-            suspect: handler.store.is_suspect(name).await?,
-            trouble: engine.as_ref().and_then(|engine| engine.trouble()),
+            suspect,
+            trouble: engine.as_ref().and_then(|engine| engine.trouble()).or_else(undecided),
             list_awaited: match &engine {
                 Some(engine) => engine.list_awaited().await?,
                 None => None,

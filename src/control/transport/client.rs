@@ -13,7 +13,7 @@ use std::time::Duration;
 /// rows of the queue …
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// … this one for a copy of all rows to a disk, which may be slow …
+/// … this one for a copy of all rows to a disk, or for a recording that is read, which may be slow …
 const PATIENCE_COPY: Duration = Duration::from_secs(3600);
 
 /// … this one for requests that wait for the disk, or for a folder that does not answer …
@@ -27,7 +27,8 @@ const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 
 pub(super) fn patience(request: &ControlRequest) -> Duration {
     match request {
-        ControlRequest::CopyRows { .. } => PATIENCE_COPY,
+        // The content of a recording is read whole.
+        ControlRequest::CopyRows { .. } | ControlRequest::Adopt(_) => PATIENCE_COPY,
         ControlRequest::Health => PATIENCE_HEALTH,
         ControlRequest::Status
         | ControlRequest::Configuration

@@ -10,10 +10,11 @@ use crate::control::browse;
 use crate::control::browse::Browser;
 use crate::control::commands::search::SearchAccess;
 use crate::control::commands::{
-    accept, acknowledge, add, add_url, copy_rows, cost, delete, digest, edit, erase, forget, list, pause, reload,
-    render, retry_fresh, search, status, steer, verify,
+    accept, acknowledge, add, add_url, adopt, copy_rows, cost, delete, digest, edit, erase, forget, list, pause,
+    reload, render, retry_fresh, search, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
+use crate::control::last_pass::LastPass;
 use crate::control::media_address;
 use crate::control::media_address::MediaAddress;
 use crate::control::shared_configuration::shared_configuration;
@@ -163,6 +164,7 @@ impl CommandHandler {
                 self.trust(&service).await?;
                 ControlAnswer::Trusted
             }
+            ControlRequest::Adopt(query) => ControlAnswer::Adopted(Box::new(adopt::adopt(self, &query).await?)),
             ControlRequest::Forget(query) => ControlAnswer::Forgotten(forget::forget(self, &query).await?),
             ControlRequest::Verify(query) => ControlAnswer::Verified(verify::verify(self, &query).await?),
             ControlRequest::Render(query) => ControlAnswer::Rendered(render::render(self, &query).await?),
@@ -191,6 +193,9 @@ impl CommandHandler {
         match self.running.as_ref().and_then(|running| running.engines.of(service)) {
             Some(engine) => engine.trust().await?,
             None => self.store.trust(service).await?,
+        }
+        if self.running.is_none() {
+            LastPass::note_decision(&self.state, service);
         }
         Ok(())
     }

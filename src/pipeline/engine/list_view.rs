@@ -37,6 +37,23 @@ pub(super) enum ListLook {
     Late,
 }
 
+/// What a person must decide before anything is bought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ListQuestion {
+    /// The list of a suspect queue's service cannot be read to its end.
+    Unreadable(String),
+    /// The list of a suspect queue's service has records, and none shows whose it is.
+    Unmarked(String),
+}
+
+impl ListQuestion {
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::Unreadable(words) | Self::Unmarked(words) => words,
+        }
+    }
+}
+
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct ListView {
@@ -49,7 +66,7 @@ pub(super) struct ListView {
     /// Why the last scan could not be completed.
     pub(super) cut: Option<Fault>,
     /// Why a person must act before anything is bought.
-    pub(super) question: Option<Fault>,
+    pub(super) question: Option<ListQuestion>,
     /// What people should know about this service, although it stops nothing.
     pub(super) notice: Option<String>,
     /// How far the running scan has come.

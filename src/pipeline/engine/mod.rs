@@ -31,7 +31,7 @@ use crate::pipeline::stages::write::write_guard::Writing;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use list_view::ListView;
+use list_view::{ListQuestion, ListView};
 use scheduler::{Busy, Task};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -365,7 +365,7 @@ impl Engine {
         if let Some((fault, _)) = self.gate.outage() {
             return Some(fault.words);
         }
-        self.gate.question().or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
+        self.gate.question().or_else(|| self.list_view().question.as_ref().map(|question| question.words().to_owned()))
     }
 
     /// Returns the text of [`Engine::trouble`] with its kind, and for how long nothing has got through.
@@ -374,8 +374,14 @@ impl Engine {
         Some(match self.gate.outage() {
             Some((fault, lasted)) if fault.blame() == Blame::Key => (OutageKind::Key, words, lasted),
             Some((_, lasted)) => (OutageKind::Out, words, lasted),
+            None if self.awaits_decision() => (OutageKind::Decision, words, Duration::ZERO),
             None => (OutageKind::Question, words, Duration::ZERO),
         })
+    }
+
+    /// Whether nothing is bought until a person decides what of the service's list is ours. The service itself works.
+    fn awaits_decision(&self) -> bool {
+        self.gate.question().is_none() && matches!(self.list_view().question, Some(ListQuestion::Unmarked(_)))
     }
 
     /// Handles jobs until told to stop, or as `until` says. Long tasks are dropped when the engine is told to stop;

@@ -84,9 +84,10 @@ impl Engine {
             let is_refused = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget);
             is_refused && job.due.is_some_and(|due| due > now)
         };
+        let is_asked = self.list_view().question.is_some();
         let rests = |job: &Job| {
             let is_shut = WorkKind::rests_when_paused(job) && is_off(&job.key.source);
-            is_shut || is_exhausted(job) || waits_for_budget(job)
+            is_shut || is_exhausted(job) || waits_for_budget(job) || (is_asked && waits_for_decision(job, now))
         };
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
@@ -144,6 +145,17 @@ impl Engine {
     pub(super) fn patience_left(&self, until: Until) -> Option<Duration> {
         let Until::Idle(patience) = until else { return None };
         self.outage().map(|lasted| patience.outage.saturating_sub(lasted))
+    }
+}
+
+/// Whether a job waits for what a person decides about the service's list: it is ready to be sent, or its probe looks
+/// again from time to time whether the list was scanned.
+fn waits_for_decision(job: &Job, now: Timestamp) -> bool {
+    let looks_again = job.fault.is_none() && job.due.is_some_and(|due| due > now);
+    match job.stage.kind() {
+        StageKind::Probed | StageKind::Uploaded => true,
+        StageKind::Settled => looks_again,
+        _ => false,
     }
 }
 

@@ -2,14 +2,14 @@
 //! newly created does not know what was bought since. Then looks for the first accepted create in the list: a list that
 //! does not show it cannot prove that another one is absent.
 
-use super::list_view::ListLook;
+use super::list_view::{ListLook, ListQuestion};
 use super::scheduler::{Busy, WorkKind};
 use super::{Engine, EngineParts, Walked, earlier};
 use crate::backpressure::service_gate::Observation;
 use crate::client::contract::{ListItem, ListKind};
 use crate::crash_points::{self, Point};
 use crate::domain::count::count;
-use crate::domain::fault::{Blame, Fault};
+use crate::domain::fault::Blame;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::time_span::time_span;
@@ -162,6 +162,10 @@ impl Engine {
             self.wake(); // the new client has another list
             return Ok(());
         }
+        if is_suspect && scan.lacks_metadata && !parts.client.identity().is_own {
+            self.observe(Observation::Listed);
+            return self.ask_what_is_ours(parts, scan.records).await;
+        }
         if is_suspect {
             crash_points::point(Point::Trusting);
             store.trust(self.service()).await?;
@@ -242,6 +246,25 @@ impl Engine {
         self.warn_unfindable(&format!("{what}:"));
     }
 
+    /// Has a person decide: the queue may not know what was bought, and the list does not show what of it is ours.
+    async fn ask_what_is_ours(&self, parts: &EngineParts, records: u64) -> Result<(), StoreError> {
+        let service = self.service();
+        if !parts.store.is_suspect(service).await? {
+            return Ok(()); // a person has decided meanwhile
+        }
+        // The commands come first: monitoring cuts long texts off.
+        let words = format!(
+            "scribed submits nothing until you decide: `scribed reconcile --service {service} --adopt-by \
+             duration,name,date` takes transcriptions of the list for recordings, `scribed reconcile --service \
+             {service} --trust` buys without them. Reason: {NEW}, and the list of service {service} has {}, none with \
+             `custom_metadata`, by which scribed recognises what it bought",
+            count(records, "transcription")
+        );
+        tracing::error!(%service, reason = %words, "scribed submits nothing to the service until a person decides");
+        self.list_view().question = Some(ListQuestion::Unmarked(words));
+        Ok(())
+    }
+
     /// Warns that no record in the list has `custom_metadata`, at a service where nothing was bought yet.
     fn doubt_metadata(&self, records: u64) {
         let service = self.service();
@@ -295,7 +318,7 @@ impl Engine {
                  queue knows everything that was bought there"
             );
             tracing::error!(%service, reason = %words, "scribed submits nothing to the service until a person decides");
-            view.question = Some(Fault { words, ..fault });
+            view.question = Some(ListQuestion::Unreadable(words));
         } else {
             let wait = self.gate.longest_wait(view.cuts);
             tracing::warn!(%service, reason = %fault.words, "cannot read the service's list; scribed submits nothing until it has read it, and tries again");

@@ -67,7 +67,7 @@ pub fn proven(intent: &Intent, scan: &ListScan, sight: WitnessSight) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::contract::ListItem;
+    use crate::client::contract::{ListItem, ListedFile};
     use crate::domain::job::JobTag;
     use crate::domain::names::Hash;
     use crate::domain::token::Token;
@@ -129,6 +129,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         };
         let scan = ListScan { ours: vec![listed("a")], ..ListScan::default() };
         let witness = |id: &str| Witness { id: TranscriptionId::new(id), date: None };

@@ -60,7 +60,8 @@ pub struct ListScan {
     /// Until when records without any `custom_metadata` may have been created. If the service drops it, they may be
     /// ours.
     pub bare: LatestCreation,
-    /// Whether records were read, and none carries any `custom_metadata`.
+    /// Whether there are records, and none that can be read carries any `custom_metadata`: whatever is ours among them
+    /// cannot be recognised.
     pub lacks_metadata: bool,
     pub records: u64,
 }
@@ -464,7 +465,7 @@ impl Reader {
             ours: self.ours,
             unreadable: self.unreadable.max(undated),
             bare: self.bare,
-            lacks_metadata: self.bare != LatestCreation::Never && !self.has_metadata,
+            lacks_metadata: self.records > 0 && !self.has_metadata,
             records: self.records,
         }
     }

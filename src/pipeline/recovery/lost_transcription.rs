@@ -71,6 +71,7 @@ fn later(gone: &Fault, why: &str, kind: FaultKind, now: Timestamp) -> LostTransc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::contract::ListedFile;
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName};
     use crate::domain::path::RelPath;
@@ -101,6 +102,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         };
         [(token, item)].into()
     }

@@ -160,6 +160,7 @@ fn ask(why: &str, now: Timestamp) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::contract::ListedFile;
     use crate::domain::job::JobTag;
     use crate::domain::names::{Hash, ServiceName, TranscriptionId};
     use crate::wire::record::Status;
@@ -179,6 +180,7 @@ mod tests {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         }
     }
 

@@ -232,6 +232,9 @@ fn command_words(job: &Job, event: &JobEvent) -> Option<String> {
             let accepted = job.accepted.as_ref()?;
             Some(format!("a person took the acceptance of {} back", accepted.name()))
         }
+        JobEvent::Adopted { transcription, .. } => {
+            Some(format!("a person took the transcription {transcription} of the service's list for the recording"))
+        }
         JobEvent::Erased => Some(ERASED.to_owned()),
         JobEvent::Rendered { change } => ends_rendering(job, change).then(|| RENDERED.to_owned()),
         _ => None,

@@ -44,6 +44,7 @@ pub fn required_role(request: &ControlRequest) -> Role {
         | R::Pause { .. }
         | R::Resume { .. }
         | R::Trust { .. }
+        | R::Adopt(_)
         | R::Reload => Role::Operator,
     }
 }

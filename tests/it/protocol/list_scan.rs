@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use proptest::prelude::*;
 use scribed::testing::client::contract::{
-    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage, ListedFile,
     RecordState, UnreadableItem, UploadFile,
 };
 use scribed::testing::domain::fault::{Fault, FaultKind};
@@ -146,6 +146,7 @@ impl State {
             billed: None,
             status: Status::Done,
             has_metadata: true,
+            file: ListedFile::default(),
         };
         let at = match order {
             Order::NewestFirst => 0,
@@ -427,5 +428,14 @@ fn records_without_metadata_are_noted() {
     let list = List(Model::new(QUIET), bare);
     let scanned = scan(&list, ScanScope { since: None, walk_limit: 50, filter: false }).unwrap();
     let newest = list.0.state.lock().unwrap().list[0].created.unwrap();
-    assert_eq!((scanned.ours.len(), scanned.bare), (0, LatestCreation::At(newest)));
+    assert_eq!((scanned.ours.len(), scanned.bare, scanned.lacks_metadata), (0, LatestCreation::At(newest), true));
+    // Nothing can be recognised in a list without a readable record either.
+    let unreadable = |_: &Model, query: &ListQuery| {
+        let record = |index| UnreadableItem { index, id: None, created: None, why: "no id".to_owned() };
+        let unreadable = (0..3).map(record).filter(|_| query.offset == 0).collect();
+        Ok(ListPage { unreadable, ..ListPage::default() })
+    };
+    let list = List(Model::new(QUIET), unreadable);
+    let scanned = scan(&list, ScanScope { since: None, walk_limit: 50, filter: false }).unwrap();
+    assert_eq!((scanned.records, scanned.lacks_metadata), (3, true));
 }

@@ -10,5 +10,6 @@ mod service_answers;
 mod sim;
 mod simulation;
 mod state_machine;
+mod unmarked_list;
 mod wire_samples;
 mod wrong_answers;

@@ -133,6 +133,11 @@ impl StubRecords {
         self.transcriptions.iter().map(|record| record.0.clone()).collect()
     }
 
+    /// Returns the files of the records by their ids.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        self.transcriptions.iter().map(|record| (record.0.clone(), record.1.clone())).collect()
+    }
+
     fn delete(&mut self, id: &str) -> Option<Value> {
         let at = self.transcriptions.iter().position(|record| record.0 == id)?;
         self.transcriptions.remove(at);

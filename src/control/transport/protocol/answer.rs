@@ -57,6 +57,8 @@ pub enum ControlAnswer {
     /// What is paused now.
     Paused(Pauses),
     Trusted,
+    /// The job, which has the transcription now.
+    Adopted(Box<Job>),
     Forgotten(ForgetPiece),
     Verified(VerifyPiece),
     Rendered(RenderPiece),
@@ -81,7 +83,7 @@ impl ControlAnswer {
         match self {
             Self::Added(added) => Some(added.job.id),
             Self::Retried(retried) => Some(retried.job.id),
-            Self::Bumped(job) | Self::Acknowledged(job) | Self::Cancelled(job) => Some(job.id),
+            Self::Bumped(job) | Self::Acknowledged(job) | Self::Cancelled(job) | Self::Adopted(job) => Some(job.id),
             Self::Deleted(deleted) => Some(deleted.job.id),
             Self::Erased(erased) => Some(erased.job.id),
             Self::Accepted(accepted) => Some(accepted.job.id),

@@ -1,6 +1,7 @@
 //! The requests to the queue and their answers. They are the same whether a daemon carries them out or the command
 //! itself. Start reading at `request.rs`; the other files have what commands of a kind ask and are told.
 
+mod adopt;
 mod answer;
 mod browse;
 mod changes;
@@ -17,6 +18,7 @@ mod search;
 mod status;
 mod verify;
 
+pub use adopt::AdoptQuery;
 pub use answer::{CommandRefusal, ControlAnswer, SharedConfiguration};
 pub use browse::{
     BrowseCursor, BrowseFilter, BrowseQuery, BrowseSort, BrowsedJobs, DayCost, HourActivity, MOST_BROWSED,

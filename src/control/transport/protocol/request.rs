@@ -1,5 +1,6 @@
 //! The requests, and which jobs they concern.
 
+use super::adopt::AdoptQuery;
 use super::browse::{BrowseFilter, BrowseQuery};
 use super::cost::CostQuery;
 use super::edit::{EditAction, EditQuery};
@@ -125,6 +126,9 @@ pub enum ControlRequest {
     /// Confirms that the queue knows every purchase at a service, so that its list need not be scanned. Answered by
     /// [`super::ControlAnswer::Trusted`].
     Trust { service: ServiceName },
+    /// Takes a transcription of the service's list as the purchase of a job, by a person's decision. Answered by
+    /// [`super::ControlAnswer::Adopted`].
+    Adopt(AdoptQuery),
     /// Forgets jobs that have ended, in pieces. Answered by [`super::ControlAnswer::Forgotten`].
     Forget(ForgetQuery),
     /// Verifies the outputs of written jobs, in pieces. Answered by [`super::ControlAnswer::Verified`].
@@ -156,6 +160,7 @@ impl ControlRequest {
             Self::Delete { .. } => "cancel --delete",
             Self::Erase(query) if !query.dry_run => "erase",
             Self::Forget(query) if !query.dry_run => "forget",
+            Self::Adopt(_) => "reconcile --adopt-by",
             Self::Accept(_) => "accept",
             Self::Edit(EditQuery { action: EditAction::Accept { .. }, .. }) => "accept",
             _ => return None,

@@ -12,7 +12,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::audio_length::lengths_agree;
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
-use crate::domain::names::{Hash, Timestamp};
+use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::sent_audio::{SentAudio, Track};
 use crate::domain::split::Split;
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
@@ -50,10 +50,7 @@ pub async fn run(
     let service = client.identity().service.clone();
     let part = job.split.as_deref().and_then(Split::next);
     if let Some(content) = content {
-        // The recording may have been bought at another service than its source has today.
-        let made = job.made_from.clone().filter(|made| made.content == content);
-        let whole = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params, part: None });
-        let purchase_key = PurchaseKey { part, ..whole };
+        let purchase_key = next_purchase_key(job, &service, params, content);
         if let Some(outcome) = reuse_purchase(store, &purchase_key, job, client.identity(), clock.now()).await? {
             return Ok(outcome);
         }
@@ -135,6 +132,14 @@ pub async fn run(
     let origin = Some(client.identity().origin.clone());
     let upload = AudioAt::Upload(UploadedAudio { id: answer.upload, at: clock.now(), origin });
     Ok(StageOutcome::Step(JobEvent::Uploaded { purchase_key, audio: answer.audio, upload, sent }))
+}
+
+/// Returns what a probed job with this content buys next.
+pub fn next_purchase_key(job: &Job, service: &ServiceName, params: Hash, content: Hash) -> PurchaseKey {
+    // The recording may have been bought at another service than its source has today.
+    let made = job.made_from.clone().filter(|made| made.content == content);
+    let whole = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params, part: None });
+    PurchaseKey { part: job.split.as_deref().and_then(Split::next), ..whole }
 }
 
 fn nothing_to_send(now: Timestamp) -> Fault {

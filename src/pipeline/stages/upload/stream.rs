@@ -5,6 +5,7 @@ use crate::client::contract::UploadFile;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::domain::sent_audio::Codec;
 use crate::media::extract::reopened;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::extract_audio::ExtractedAudio;
@@ -16,6 +17,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -71,13 +74,7 @@ impl UploadStream {
 
     /// Creates the stream of an extracted sound track.
     pub(super) fn spooled(medium: &MediaFile, extracted: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
-        let extension = extracted.track.cut.codec.extension();
-        let extension = match extracted.part_number {
-            None => extension.to_owned(),
-            Some(number) => format!("part-{number}.{extension}"),
-        };
-        let name = Path::new(&medium.name()).with_extension(extension);
-        let name = name.to_string_lossy().into_owned();
+        let name = track_name(&medium.name(), extracted.track.cut.codec, extracted.part_number);
         let file = Arc::clone(&extracted.file);
         let from = Input::File(Arc::new(move || reopened(&file)));
         Self { name, size: extracted.track.bytes, from, state: Arc::default(), total }
@@ -100,6 +97,24 @@ impl UploadStream {
         });
         UploadFile { name: self.name.clone(), size, open }
     }
+}
+
+/// Returns the name under which a sound track of a recording, or of a part of it, is sent.
+fn track_name(recording: &OsStr, codec: Codec, part_number: Option<usize>) -> String {
+    let extension = codec.extension();
+    let extension = match part_number {
+        None => extension.to_owned(),
+        Some(number) => format!("part-{number}.{extension}"),
+    };
+    Path::new(recording).with_extension(extension).to_string_lossy().into_owned()
+}
+
+/// Returns all names under which a recording, or a part of it, may have been sent: with its sound track alone or, unless
+/// it is a part, as it is.
+pub fn upload_names(recording: &OsStr, part_number: Option<usize>) -> BTreeSet<String> {
+    let as_it_is = part_number.is_none().then(|| recording.to_string_lossy().into_owned());
+    let tracks = Codec::ALL.into_iter().map(|codec| track_name(recording, codec, part_number));
+    tracks.chain(as_it_is).collect()
 }
 
 /// The pieces of an object as they come.

@@ -4,7 +4,7 @@ use crate::protocol::sim::service::{CreateFate, End, Fate, LOST, Record, SimServ
 use crate::protocol::sim::world::World;
 use futures_util::StreamExt;
 use scribed::testing::client::contract::{
-    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage, ListedFile,
     RecordEvidence, RecordMark, RecordState, RequestAudio, UploadFile,
 };
 use scribed::testing::clock::Clock;
@@ -219,6 +219,7 @@ impl Client for Scripted {
             status: record.status(now),
             // Whoever else uses the account marks its records too.
             has_metadata: true,
+            file: ListedFile::default(),
         };
         Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len(), ..ListPage::default() })
     }
