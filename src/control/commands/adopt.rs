@@ -44,6 +44,8 @@ pub async fn adopt(handler: &CommandHandler, query: &AdoptQuery) -> Result<Job, 
         by: None,
         origin: Some(origin.clone()),
         sighted: sighted(handler, query).await?,
+        // A person has said that it is this recording's.
+        confirmed: true,
     };
     // Recorded first: the charge of the job follows from it.
     handler.store.record_found(&purchase_key, &found).await?;
