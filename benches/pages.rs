@@ -247,6 +247,8 @@ fn job(n: u64, now: i64) -> Job {
                 billed: Some(millis),
                 transcription: Some(transcription),
                 fetched: false,
+                rest: 0,
+                limits: Vec::new(),
             }];
         }
     }
