@@ -64,6 +64,8 @@ pub fn charge(minutes: u64, now: Timestamp) -> Charge {
         billed: None,
         transcription: None,
         fetched: false,
+        rest: 0,
+        limits: Vec::new(),
     }
 }
 
