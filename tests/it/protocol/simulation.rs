@@ -133,6 +133,7 @@ impl Sim {
             store.believed = self.mutation == Mutation::SuspectBelieved;
             store.boundless = self.mutation == Mutation::NoWall;
             store.unordered = self.mutation == Mutation::NoLine;
+            store.total_at_first = self.plan.budget.total.filter(|_| self.mutation == Mutation::NoFall);
             let store = Arc::new(store);
             store.begin_run(self.world.clock.now()).await.unwrap();
             let engine = Arc::new(Engine::new(self.parts(&store, life)));
@@ -168,6 +169,7 @@ impl Sim {
         self.world.reboot(lose);
         if lose {
             self.remembers.store(false, Ordering::Relaxed);
+            self.world.forget_allowed();
         }
         if lose && self.world.chance() < 0.5 {
             let _ = std::fs::remove_dir_all(self.config.state.join("results"));
@@ -219,7 +221,17 @@ impl Sim {
                 audio
             })
         });
-        Arc::new(BudgetGate::new(self.config.budget.clone(), self.config.zone, measure))
+        let (mut budget, zone) = (self.config.budget.clone(), self.config.zone);
+        let in_millis = |minutes: u64| minutes * 60_000;
+        budget.all.total = self.world.allowed().map(in_millis);
+        let gate = Arc::new(BudgetGate::new(budget.clone(), zone, Arc::clone(&measure)));
+        // As a reload: another gate takes its place, and tasks that began with this one go on with it.
+        let old = Arc::clone(&gate);
+        self.world.set_change_budget(Box::new(move |minutes| {
+            budget.all.total = Some(in_millis(minutes));
+            drop(BudgetGate::replacing(&old, budget.clone(), zone, Arc::clone(&measure)));
+        }));
+        gate
     }
 
     /// What happens around the engine while it lives. Returns when everything has ended.
@@ -269,6 +281,11 @@ impl Sim {
                 Happening::PersonPaysAgain => self.pay_again(store, engine).await,
                 Happening::PersonBumps(n) => self.bump(store, engine, *n).await,
                 Happening::Hints => self.hint(store, engine).await,
+                Happening::BudgetChanges(minutes) => {
+                    self.world.change_budget(*minutes);
+                    store.configuration_changed(self.world.clock.now()).await.unwrap();
+                    engine.wake();
+                }
                 Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
                 Happening::Stops => {
                     self.world.trace("Stops".to_owned());
@@ -712,6 +729,8 @@ fn the_worlds_are_eventful() {
         "of the source media",
         "writes were kept",
         "called: ",
+        "BudgetChanges",
+        "at the intent: the budget is lowered",
     ];
     let mut left: Vec<&str> = marks.to_vec();
     for seed in 0..1_000 {
@@ -727,13 +746,21 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine] {
+    use Mutation::{CreateRepeated, LateIntent, NoFall, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved};
+    let protocols = [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine, NoFall];
+    for mutation in protocols {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
         // Or bought though nobody wrote it down, or beyond the budget, or from another's budget.
-        let marks = ["paid twice", "are written down", "over the budget", "outside its window", "came before it"];
+        let marks = [
+            "paid twice",
+            "are written down",
+            "over the budget",
+            "outside its window",
+            "came before it",
+            "beyond the present budget",
+        ];
         let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }

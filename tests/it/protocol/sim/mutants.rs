@@ -28,6 +28,8 @@ pub enum Mutation {
     NoWindow,
     /// Whoever is ready reserves, whoever comes before it.
     NoLine,
+    /// A total budget that is lowered stays what it was.
+    NoFall,
 }
 
 /// A client under a mutation.
