@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the service says of every upload, and bills where a test does not change it: 1.5 s, one channel.
@@ -251,6 +252,43 @@ fn a_budget_that_was_lowered_below_what_is_spent_blames_no_bill() {
     let said = bed.run(["status"]).stdout;
     assert!(said.contains("; the budget is lower than what was spent or reserved already"), "{said}");
     assert!(!said.contains("billed more"), "{said}");
+}
+
+/// What was reserved before the reload and not sent is not sent, also if several are ready for it at once.
+#[test]
+fn a_lowered_budget_holds_for_what_was_reserved_before() {
+    let (stub, ended) = Stub::slow();
+    let limited = |budget: &str| config(&stub, budget, "").limits(16, 2);
+    let bed = limited("total = \"80s\"").bed();
+    tones(&bed, 0..8);
+    let daemon = bed.daemon();
+    let status = || bed.run(["status", "--json"]).last_object();
+    wait_until("two are transcribed, and more have reserved", || {
+        let jobs = status()["jobs"].clone();
+        jobs["submitted"] == 2 && jobs["uploaded"].as_u64().is_some_and(|uploaded| uploaded >= 2)
+    });
+    bed.configure(&limited("total = \"4800ms\""));
+    assert_eq!(bed.run(["reload"]).code, 0);
+    ended.store(true, Ordering::SeqCst);
+    wait_until("what fits is done, and the others wait", || {
+        let status = status();
+        status["jobs"]["written"] == 3 && status["waiting_for"] == json!({"budget": 5})
+    });
+    drop(daemon);
+    assert_eq!(accepted(&stub), 3);
+    let used = status()["budget"][0].clone();
+    assert_eq!((&used["spent_seconds"], &used["reserved_seconds"]), (&json!(4.5), &json!(0.0)), "{used}");
+    for job in bed.jobs().values().filter(|job| job["stage"] == "probed") {
+        let words = job["reason"].as_str().unwrap();
+        assert!(
+            words.contains("`budget.total` (4.8 s) has 0.3 s left") && words.contains("raise the budget"),
+            "{words}"
+        );
+    }
+    // A restart under the lowered budget spends no more either.
+    assert_eq!(waiting(&bed.once(1)), (&json!(0), &json!({"budget": 5})));
+    bed.configure(&limited("total = \"80s\""));
+    assert_eq!(waiting(&bed.once(0)), (&json!(5), &json!({})));
 }
 
 /// Equal channels are billed once: what was put by for both is there again, on the same day.

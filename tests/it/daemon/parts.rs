@@ -5,6 +5,7 @@ use crate::support::bed::{Bed, QUICK, Running, ffmpeg, files, speech_piece, wait
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, StubRecords, StubRequest, refusal};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -264,4 +265,94 @@ fn the_embedded_service_recognises_the_parts_as_it_recognises_the_whole() {
     let (whole, parts) = (text_of(""), text_of("[service.limits]\nduration = \"10s\""));
     assert_eq!((whole.0, parts.0 > 1), (1, true));
     assert_eq!(parts.1.split_whitespace().collect::<Vec<_>>(), whole.1.split_whitespace().collect::<Vec<_>>());
+}
+
+/// Bills what was reserved, about: the stub does not know how long a part is.
+fn billed_in_full(request: &StubRequest<'_>) -> Act {
+    match request.endpoint {
+        Endpoint::Read => Act::Change(|record| record["result"]["metadata"]["billing_time"] = json!(9.0)),
+        _ => length_unknown(request),
+    }
+}
+
+impl Scene {
+    fn budget(&self, line: &str) {
+        let config = Config::of(&self.stub).limits(2, 4).accepts("duration = \"12s\"");
+        self.bed.configure(&config.section(&format!("[budget]\n{line}")).inbox(""));
+    }
+
+    /// The parts that were bought, by recording.
+    fn bought(&self) -> BTreeMap<String, usize> {
+        let mut bought = BTreeMap::new();
+        for (name, times) in self.accepted() {
+            assert_eq!(times, 1, "{name}");
+            *bought.entry(name.split('.').next().unwrap().to_owned()).or_default() += times;
+        }
+        bought
+    }
+}
+
+#[test]
+fn what_is_spent_on_long_recordings_under_a_budget_completes_them() {
+    let scene = Scene::new("duration = \"12s\"", |request, _| billed_in_full(request));
+    (0..9).for_each(|n| scene.record(&format!("r{n}.wav"), &format!("25.{n}")));
+    scene.budget("total = \"120s\""); // each needs 27 s and up to 27.8 s
+    let summary = scene.bed.once(1);
+    assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(4), &json!({ "budget": 6 })), "{summary}");
+    assert_eq!(scene.bought().into_values().collect::<Vec<_>>(), [3; 4], "{:?}", scene.accepted());
+    // A kill at any place, and another run, spend nothing on a recording that cannot be completed.
+    for place in ["reserved:2", "committed-submitted:1", "committed-fetched:2", "intended:3"] {
+        scene.budget("total = \"9000s\"");
+        let mut command = scene.bed.command(["once", "--json"]);
+        command.env("SCRIBED_CRASH_AT", place);
+        let killed = Running::start(command).wait();
+        assert!([-9, 0].contains(&killed.code), "{place}: {killed:?}");
+    }
+    assert_eq!(scene.bed.once(0)["waiting_for"], json!({}));
+    assert_eq!(scene.bought().into_values().collect::<Vec<_>>(), [3; 10]);
+}
+
+/// The recording alone fits, but not with the seconds that its parts share.
+#[test]
+fn a_long_recording_that_never_fits_is_named_before_its_first_part() {
+    let scene = Scene::new("duration = \"12s\"", |request, _| billed_in_full(request));
+    scene.budget("day = \"26s\"");
+    scene.bed.once(1);
+    let reason = scene.job()["reason"].to_string();
+    let says = "it needs 27.0 s of billed audio for its 3 parts together, more than `budget.day` ever allows (26.0 s)";
+    assert!(reason.contains(says), "{reason}");
+    assert_eq!(scene.stub.records().moments(Endpoint::Upload).len(), 0);
+}
+
+#[test]
+fn a_lowered_budget_stops_the_later_parts_and_a_raised_one_completes_the_recording() {
+    let scene = Scene::new("duration = \"12s\"", |request, _| match request.endpoint {
+        Endpoint::Read => Act::still_running(),
+        _ => length_unknown(request),
+    });
+    scene.budget("total = \"30s\"");
+    let daemon = scene.bed.daemon();
+    wait_until("its first part is at the service", || scene.job()["stage"] == "submitted");
+    let budget = || scene.bed.run(["status", "--json"]).last_object()["budget"][0].clone();
+    let held = budget();
+    let [spent, reserved] = ["spent_seconds", "reserved_seconds"].map(|key| held[key].as_f64().unwrap());
+    assert!(spent > 8.0 && (spent + reserved - 27.0).abs() < 0.1, "the other parts are reserved: {held}");
+    let lines = scene.bed.run(["cost", "--json", "--by", "day"]).objects();
+    let of_days: f64 = lines.iter().map(|line| line["reserved_seconds"].as_f64().unwrap()).sum();
+    assert!((of_days - reserved).abs() < 1e-9, "{lines:?}");
+    let shown = scene.bed.run(["show", &scene.job()["id"].to_string()]).stdout;
+    assert!(shown.contains("for later parts of the recording"), "{shown}");
+
+    scene.budget("total = \"20s\"");
+    assert_eq!(scene.bed.run(["reload"]).code, 0);
+    scene.stub.set(|request, _| billed_in_full(request));
+    wait_until("the recording waits", || scene.job()["reason"].to_string().contains("`budget.total` (20.0 s) has "));
+    let reason = scene.job()["reason"].to_string();
+    assert!(reason.contains("for the parts that are not bought yet"), "{reason}");
+    assert_eq!((scene.accepted(), &budget()["reserved_seconds"]), (each_once(&NAMES[..1]), &json!(0.0)));
+    scene.budget("total = \"40s\"");
+    assert_eq!(scene.bed.run(["reload"]).code, 0);
+    wait_until("it is written", || scene.job()["stage"] == "written");
+    drop(daemon);
+    assert_eq!((scene.accepted(), scene.text()), (each_once(&NAMES), said(&NAMES)));
 }

@@ -5,6 +5,7 @@ mod fault_mix;
 mod faults;
 mod http_client;
 mod list_scan;
+mod parts_simulation;
 mod recovery;
 mod service_answers;
 mod sim;

@@ -133,6 +133,7 @@ impl Sim {
             store.believed = self.mutation == Mutation::SuspectBelieved;
             store.boundless = self.mutation == Mutation::NoWall;
             store.unordered = self.mutation == Mutation::NoLine;
+            store.total_at_first = self.plan.budget.total.filter(|_| self.mutation == Mutation::NoFall);
             let store = Arc::new(store);
             store.begin_run(self.world.clock.now()).await.unwrap();
             let engine = Arc::new(Engine::new(self.parts(&store, life)));
@@ -168,6 +169,7 @@ impl Sim {
         self.world.reboot(lose);
         if lose {
             self.remembers.store(false, Ordering::Relaxed);
+            self.world.forget_allowed();
         }
         if lose && self.world.chance() < 0.5 {
             let _ = std::fs::remove_dir_all(self.config.state.join("results"));
@@ -221,7 +223,17 @@ impl Sim {
                 audio
             })
         });
-        Arc::new(BudgetGate::new(self.config.budget.clone(), self.config.zone, measure))
+        let (mut budget, zone) = (self.config.budget.clone(), self.config.zone);
+        let in_millis = |minutes: u64| minutes * 60_000;
+        budget.all.total = self.world.allowed().map(in_millis);
+        let gate = Arc::new(BudgetGate::new(budget.clone(), zone, Arc::clone(&measure)));
+        // As a reload: another gate takes its place, and tasks that began with this one go on with it.
+        let old = Arc::clone(&gate);
+        self.world.set_change_budget(Box::new(move |minutes| {
+            budget.all.total = Some(in_millis(minutes));
+            drop(BudgetGate::replacing(&old, budget.clone(), zone, Arc::clone(&measure)));
+        }));
+        gate
     }
 
     /// What happens around the engine while it lives. Returns when everything has ended.
@@ -271,6 +283,11 @@ impl Sim {
                 Happening::PersonPaysAgain => self.pay_again(store, engine).await,
                 Happening::PersonBumps(n) => self.bump(store, engine, *n).await,
                 Happening::Hints => self.hint(store, engine).await,
+                Happening::BudgetChanges(minutes) => {
+                    self.world.change_budget(*minutes);
+                    store.configuration_changed(self.world.clock.now()).await.unwrap();
+                    engine.wake();
+                }
                 Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
                 Happening::Stops => {
                     self.world.trace("Stops".to_owned());
@@ -718,6 +735,8 @@ fn the_worlds_are_eventful() {
         "of the source media",
         "writes were kept",
         "called: ",
+        "BudgetChanges",
+        "at the intent: the budget is lowered",
     ];
     let mut left: Vec<&str> = marks.to_vec();
     for seed in 0..1_000 {
@@ -734,10 +753,21 @@ fn the_worlds_are_eventful() {
 #[test]
 fn every_mutation_is_caught() {
     use Mutation::{
-        AnswersBelieved, CreateRepeated, LateIntent, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved,
+        AnswersBelieved, CreateRepeated, LateIntent, NoFall, NoLag, NoLine, NoListCheck, NoWall, NoWindow,
+        SuspectBelieved,
     };
-    let mutations =
-        [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine, AnswersBelieved];
+    let mutations = [
+        NoListCheck,
+        NoLag,
+        LateIntent,
+        CreateRepeated,
+        SuspectBelieved,
+        NoWall,
+        NoWindow,
+        NoLine,
+        NoFall,
+        AnswersBelieved,
+    ];
     for mutation in mutations {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
@@ -750,6 +780,7 @@ fn every_mutation_is_caught() {
             "outside its window",
             "came before it",
             "not of this content",
+            "beyond the present budget",
         ];
         let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);

@@ -5,13 +5,13 @@ use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, co
 use crate::support::jobs::{at, fault, key, next, purchase_key, service, stamp, transcription};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use scribed::testing::domain::budget::{BudgetLimit, Period};
+use scribed::testing::domain::budget::{BudgetExceeded, BudgetLimit, Period};
 use scribed::testing::domain::charge::Charge;
 use scribed::testing::domain::fault::FaultKind;
 use scribed::testing::domain::job::Job;
 use scribed::testing::domain::names::{JobId, Timestamp};
 use scribed::testing::domain::stage::{JobEvent, Skip, StageKind};
-use scribed::testing::store::contract::{ALL, ClaimLimit, Claimed, Hold, KnownPurchase};
+use scribed::testing::store::contract::{ALL, ClaimLimit, Claimed, Hold, KnownPurchase, StoreError};
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -39,7 +39,11 @@ enum Act {
     Reserve {
         which: usize,
         minutes: u64,
+        /// For later parts of the recording.
+        rest: u64,
         day: i64,
+        /// How much is allowed of what was allowed at first, in tenths.
+        tenths: u64,
     },
     Duplicate {
         purchase_key: u64,
@@ -111,7 +115,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
             Act::Commit { which: which.index(64), what, keep, forgets: forgets == 0 }
         }),
         1 => (0..64usize, 1..90i64).prop_map(|(which, seconds)| Act::Renew { which, seconds }),
-        3 => (0..64usize, 1..20u64, 0..2i64).prop_map(|(which, minutes, day)| Act::Reserve { which, minutes, day }),
+        3 => (0..64usize, 1..20u64, 0..4u64, 0..2i64, 4..11u64).prop_map(|(which, minutes, rest, day, tenths)| {
+            Act::Reserve { which, minutes, rest: rest.saturating_sub(2) * 5, day, tenths }
+        }),
         2 => (0..3u64, 1..6u64).prop_map(|(purchase_key, job)| Act::Duplicate { purchase_key, job }),
         1 => (0..3u64, 0..3u32).prop_map(|(purchase_key, purchase_number)| Act::Sight { purchase_key, purchase_number }),
         2 => (0..3u64).prop_map(|transcription| Act::Hasten { transcription }),
@@ -188,10 +194,13 @@ impl Side {
                 Some(held) => format!("{:?}", self.case.renew(&[held.lease], at(self.now + seconds)).await),
                 None => String::new(),
             },
-            Act::Reserve { which, minutes, day } => match self.held.get(*which) {
+            Act::Reserve { which, minutes, rest, day, tenths } => match self.held.get(*which) {
                 Some(held) => {
-                    let (charge, wall) = (charge(*minutes, at(day * DAY)), limits(*day));
-                    format!("{:?}", self.case.reserve(&held.lease, &charge, &wall).await)
+                    let charge = Charge { rest: rest * 60_000, ..charge(*minutes, at(day * DAY)) };
+                    let lowered = |limit: BudgetLimit| BudgetLimit { allowed: limit.allowed / 10 * tenths, ..limit };
+                    let wall = limits(*day).map(lowered);
+                    let held = held.clone();
+                    format!("{:?}", self.reserve(&held, &charge, &wall).await)
                 }
                 None => String::new(),
             },
@@ -231,6 +240,26 @@ impl Side {
                 String::new()
             }
         }
+    }
+
+    /// What is let through fits into the limits as they are, or was let through under limits that were not higher.
+    async fn reserve(
+        &self,
+        held: &Claimed,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
+        let before = self.case.job(held.job.id).await.unwrap();
+        let before = before.as_ref().and_then(Job::reservation);
+        let used_before = self.case.used(wall).await.unwrap();
+        let answer = self.case.reserve(&held.lease, charge, wall).await;
+        if let Ok(Ok(())) = answer {
+            for ((limit, used), before_it) in wall.iter().zip(self.case.used(wall).await.unwrap()).zip(used_before) {
+                let is_promised = before.is_some_and(|held| held.was_reserved_under(limit)) && used <= before_it;
+                assert!(used <= limit.allowed || is_promised, "{used} of {limit:?}");
+            }
+        }
+        answer
     }
 
     /// What is refused changes nothing.
@@ -274,11 +303,13 @@ async fn assert_within_limits(side: &Side, jobs: &[Job]) {
     for limit in [limits(0), limits(1)].concat() {
         let sum = |counts: &dyn Fn(&Charge) -> bool| -> u64 {
             let charges = jobs.iter().flat_map(|job| &job.charges).filter(|charge| counts(charge));
-            charges.filter_map(Charge::amount).sum()
+            charges.filter_map(Charge::dated_amount).sum()
         };
         let is_total = limit.period == Period::Total;
         let used = side.case.used(std::slice::from_ref(&limit)).await.unwrap();
-        assert_eq!(used, [sum(&|charge| is_total || charge.at >= limit.span.from)], "what is dated ahead counts");
+        let rest: u64 = jobs.iter().flat_map(|job| &job.charges).map(|charge| charge.rest).sum();
+        let dated = sum(&|charge| is_total || charge.at >= limit.span.from);
+        assert_eq!(used, [dated + rest], "what is dated ahead counts, and what later parts need");
         let slow = sum(&|charge| is_total || (limit.span.from..limit.span.until).contains(&charge.at));
         // What was adopted or bought without a reservation is billed all the same: one minute and a bit.
         let unreserved = jobs.iter().flat_map(|job| &job.charges).filter(|charge| charge.reserved.is_none());

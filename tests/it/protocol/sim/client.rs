@@ -157,6 +157,7 @@ impl Client for Scripted {
             let words = format!("a create was begun outside its window: {token:?} at {:?}", self.world.clock.now());
             self.service.ledger().wrongs.push(words);
         }
+        self.world.check_allowed();
         self.world.point(self.life, "create").await;
         let fate = self.service.ledger().create_fate(self.truth(), self.life);
         let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).unwrap_or_default().to_owned();

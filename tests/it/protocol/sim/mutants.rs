@@ -30,6 +30,8 @@ pub enum Mutation {
     NoLine,
     /// Nobody looks whose record a read was answered with.
     AnswersBelieved,
+    /// A total budget that is lowered stays what it was.
+    NoFall,
 }
 
 /// A client under a mutation.

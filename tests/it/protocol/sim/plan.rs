@@ -25,6 +25,8 @@ pub struct Plan {
     pub calm: Duration,
     /// What befalls the machine in the middle of something, one after the other.
     pub blows: Vec<Blow>,
+    /// The budget is lowered at the so-many-th of these points: between a reservation and its create.
+    pub lowers: Vec<(u32, u64)>,
     /// How often the whole store is lost with a crash.
     pub loses_store: f64,
     pub uploads: usize,
@@ -114,6 +116,8 @@ pub enum Happening {
     PersonPaysAgain,
     /// Puts this file before all others.
     PersonBumps(usize),
+    /// So many minutes are allowed in total from now on: never more than at first.
+    BudgetChanges(u64),
     /// A callback, true or not: look at every transcription now.
     Hints,
     /// The next life has another key, or speaks to another origin.
@@ -193,7 +197,30 @@ impl Plan {
         let weather = Weather { mixed_up: [0, 0, 10, 50][own.usize(0..4)], ..Weather::of(rng, calm) };
         let budget = BudgetPlan::of(rng);
         let window = (rng.u32(0..3) == 0).then(|| (rng.u64(0..24), rng.u64(3..12)));
-        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget, line, window }
+        let own = &mut Rng::with_seed(seed ^ 0xb0_d6);
+        let mut lowers = Vec::new();
+        if let Some(total) = budget.total.filter(|_| own.bool()) {
+            for _ in 0..own.usize(1..4) {
+                events.push((calm.mul_f64(own.f64()), Happening::BudgetChanges(own.u64(0..=total))));
+            }
+            lowers = (0..own.usize(0..3)).map(|_| (own.u32(0..6), own.u64(0..=total))).collect();
+            events.sort_by_key(|(at, _)| *at);
+        }
+        Self {
+            files,
+            events,
+            weather,
+            calm,
+            blows,
+            lowers,
+            loses_store,
+            uploads,
+            running,
+            walk_limit,
+            budget,
+            line,
+            window,
+        }
     }
 }
 

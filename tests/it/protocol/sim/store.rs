@@ -2,7 +2,7 @@
 
 use crate::protocol::sim::line::LineLaw;
 use crate::protocol::sim::world::{World, must_be_kept};
-use scribed::testing::domain::budget::{Account, BudgetExceeded, BudgetLimit};
+use scribed::testing::domain::budget::{Account, BudgetExceeded, BudgetLimit, Period};
 use scribed::testing::domain::charge::Charge;
 use scribed::testing::domain::clock_ahead::LongestWaits;
 use scribed::testing::domain::job::{Job, JobKey, Stamp};
@@ -56,6 +56,8 @@ pub struct SimStore {
     pub boundless: bool,
     /// Mutation: jobs reserve as they come.
     pub unordered: bool,
+    /// Mutation: the total budget stays at so many minutes, whatever a person changes.
+    pub total_at_first: Option<u64>,
     line: LineLaw,
 }
 
@@ -75,8 +77,15 @@ impl SimStore {
             believed: false,
             boundless: false,
             unordered: false,
+            total_at_first: None,
             line: LineLaw::default(),
         }
+    }
+
+    fn as_at_first(&self, limit: &BudgetLimit) -> BudgetLimit {
+        let is_changed = limit.period == Period::Total && limit.source.is_none();
+        let allowed = self.total_at_first.filter(|_| is_changed).map_or(limit.allowed, |minutes| minutes * 60_000);
+        BudgetLimit { allowed, ..limit.clone() }
     }
 
     async fn point(&self, name: &str) {
@@ -185,6 +194,9 @@ impl Claims for SimStore {
             if must_be_kept(job) && !late {
                 self.world.committed(job, true);
             }
+            if job.stage.kind() == StageKind::Submitting && hold == Hold::Keep {
+                self.world.intent_point(self.life);
+            }
         }
         self.point(step(job)).await;
         result
@@ -286,7 +298,12 @@ impl Budgets for SimStore {
         wall: &[BudgetLimit],
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         self.point("reserve").await;
-        let wall = if self.boundless { &[] } else { wall };
+        let at_first = wall.iter().map(|limit| self.as_at_first(limit)).collect::<Vec<_>>();
+        let wall: &[BudgetLimit] = match (self.boundless, self.total_at_first) {
+            (true, _) => &[],
+            (false, Some(_)) => at_first.as_slice(),
+            (false, None) => wall,
+        };
         let is_first = self.inner.job(lease.job).await?.is_some_and(|job| job.reservation().is_none());
         let reserved = self.inner.reserve(lease, charge, wall).await;
         self.line.asked(lease.job);

@@ -2,7 +2,7 @@
 
 use crate::protocol::sim::clock::SimClock;
 use crate::protocol::sim::plan::{Blow, FilePlan, Plan, What};
-use crate::protocol::sim::service::SimService;
+use crate::protocol::sim::service::{End, Record, SimService};
 use fastrand::Rng;
 use scribed::testing::clock::Clock;
 use scribed::testing::domain::cron_line::CronLine;
@@ -23,13 +23,23 @@ pub struct World {
     pub crashed: Notify,
     /// When the jobs of `media` may be sent, and which they are.
     window: Option<(Windows, BTreeSet<JobTag>)>,
+    /// Puts another total budget into effect, in minutes; `None` while no daemon lives.
+    change_budget: Mutex<Option<ChangeBudget>>,
     state: Mutex<State>,
 }
+
+/// Takes the minutes.
+pub type ChangeBudget = Box<dyn FnMut(u64) + Send>;
 
 struct State {
     disk: MemoryDisk,
     life: u32,
     blows: VecDeque<Blow>,
+    lowers: VecDeque<(u32, u64)>,
+    /// The minutes that the total budget allows now.
+    allowed: Option<u64>,
+    /// Whether the queue knows all that was bought.
+    is_counted: bool,
     trace: Vec<String>,
     /// Of each job the last version that was acknowledged as durable, and all after it.
     versions: BTreeMap<JobId, Vec<Job>>,
@@ -44,6 +54,9 @@ impl World {
             disk: MemoryDisk::default(),
             life: 0,
             blows: plan.blows.iter().cloned().collect(),
+            lowers: plan.lowers.iter().copied().collect(),
+            allowed: plan.budget.total,
+            is_counted: true,
             trace: Vec::new(),
             versions: BTreeMap::new(),
             rng: Rng::with_seed(seed ^ 0xc4a5),
@@ -53,7 +66,67 @@ impl World {
             service: Arc::new(service),
             crashed: Notify::new(),
             window: window(plan),
+            change_budget: Mutex::default(),
             state: Mutex::new(state),
+        }
+    }
+
+    /// Says how a total budget is put into effect in this life.
+    pub fn set_change_budget(&self, change: ChangeBudget) {
+        *self.change_budget.lock().unwrap() = Some(change);
+    }
+
+    /// Puts another total budget into effect.
+    pub fn change_budget(&self, minutes: u64) {
+        self.state().allowed = Some(minutes);
+        if let Some(change) = &mut *self.change_budget.lock().unwrap() {
+            change(minutes);
+        }
+    }
+
+    /// The minutes that the total budget allows now.
+    pub fn allowed(&self) -> Option<u64> {
+        self.state().allowed
+    }
+
+    /// A queue that was lost does not know what it bought.
+    pub fn forget_allowed(&self) {
+        self.state().is_counted = false;
+    }
+
+    /// Before a create is sent: what the service has accepted so far leaves room for it.
+    pub fn check_allowed(&self) {
+        let Some(allowed) = self.allowed().filter(|_| self.state().is_counted) else { return };
+        // What vanished at the service before anybody heard of it nobody can count.
+        let is_known = |record: &&Record| record.token.is_some() && !(record.written_off && record.end == End::Gone);
+        let mut ledger = self.service.ledger();
+        let bought = ledger.records.iter().filter(is_known).count() as u64;
+        if bought >= allowed {
+            ledger.wrongs.push(format!("a create is sent beyond the present budget: {bought} of {allowed} are bought"));
+        }
+    }
+
+    /// A place between a reservation and its create, where a person may lower the budget.
+    pub fn intent_point(&self, life: u32) {
+        let minutes = {
+            let mut state = self.state();
+            let allowed = state.allowed;
+            match state.lowers.front_mut() {
+                Some((after, _)) if *after > 0 => {
+                    *after -= 1;
+                    None
+                }
+                Some((_, minutes)) if allowed.is_some_and(|allowed| allowed > *minutes) => {
+                    let minutes = *minutes;
+                    state.lowers.pop_front();
+                    Some(minutes)
+                }
+                _ => None,
+            }
+        };
+        if let Some(minutes) = minutes {
+            self.trace(format!("[{life}] at the intent: the budget is lowered to {minutes} minutes"));
+            self.change_budget(minutes);
         }
     }
 

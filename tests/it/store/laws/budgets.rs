@@ -199,21 +199,185 @@ pub(super) async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut 
 }
 
 pub(super) async fn a_reservation_is_not_lost_to_what_others_were_billed(case: &mut Case) {
-    let held = reserved(case, 0, StageKind::Uploaded).await;
-    let other = reserved(case, 1, StageKind::Submitted).await;
+    let held = reserved_under(case, 0, StageKind::Uploaded, &total(10)).await;
+    let other = reserved_under(case, 1, StageKind::Submitted, &total(10)).await;
     let audio = AudioAmount { billed: Some(9 * MINUTE), ..AUDIO };
     let fetched = other.job.clone().apply(JobEvent::Fetched { audio }, at(1)).unwrap();
     case.commit(&other.lease, &fetched, Hold::Release).await.unwrap();
     assert_eq!(used(case, &total(10)).await, [14], "more than is allowed");
+    case.flush().await.unwrap();
+    case.reopen();
+    let held = case.claim_one(&[held.job.stage.kind()], at(0)).await;
     assert_eq!(case.reserve(&held.lease, &charge(5, at(1)), &total(10)).await.unwrap(), Ok(()), "it takes no more");
-    assert!(case.reserve(&held.lease, &charge(6, at(1)), &total(10)).await.unwrap().is_err());
+    assert_eq!(case.reserve(&held.lease, &charge(5, at(1)), &total(11)).await.unwrap(), Ok(()), "the limit was raised");
+    assert!(case.reserve(&held.lease, &charge(6, at(1)), &total(11)).await.unwrap().is_err());
+}
+
+pub(super) async fn what_was_reserved_under_a_higher_limit_has_to_fit_into_the_lower_one(case: &mut Case) {
+    let mut held = Vec::new();
+    for n in 0..4 {
+        held.push(reserved_under(case, n, StageKind::Uploaded, &total(20)).await);
+    }
+    // It takes no more than it has, but the limit holds two of them only; a new limit counts as lowered.
+    let day = BudgetLimit { period: Period::Day, span: Span { from: at(0), until: at(9_000) }, ..total(14)[0].clone() };
+    for (n, limits) in [(0, total(14)), (1, vec![total(20)[0].clone(), day])] {
+        let over = case.reserve(&held[n].lease, &charge(5, at(1)), &limits).await.unwrap().unwrap_err();
+        assert_eq!((over.need, over.limit.allowed), (5 * MINUTE, 14 * MINUTE));
+    }
+    assert_eq!(used(case, &total(14)).await, [10], "what was refused is given back");
+    for n in [2, 3] {
+        assert_eq!(case.reserve(&held[n].lease, &charge(5, at(1)), &total(14)).await.unwrap(), Ok(()));
+    }
+    // What was reserved under the lower limit keeps its place under it, whatever is billed.
+    let Claimed { mut lease, mut job } = held[2].clone();
+    for event in [next(&job, 2).unwrap(), created(2), JobEvent::Fetched { audio: audio_of(13) }] {
+        job = job.apply(event, at(2)).unwrap();
+        case.step(&mut lease, &job).await;
+    }
+    assert_eq!(used(case, &total(14)).await, [18]);
+    assert_eq!(case.reserve(&held[3].lease, &charge(5, at(2)), &total(14)).await.unwrap(), Ok(()));
+    let over = case.reserve(&held[3].lease, &charge(5, at(2)), &total(13)).await.unwrap().unwrap_err();
+    assert_eq!((over.left, used(case, &total(13)).await), (0, vec![13]));
+}
+
+fn audio_of(minutes: u64) -> AudioAmount {
+    AudioAmount { billed: Some(minutes * MINUTE), ..AUDIO }
+}
+
+/// A recording in four parts of five minutes each.
+fn in_parts(job: Job) -> Job {
+    let split = Split::of(&parts_of_four(), 1).unwrap();
+    job.apply(JobEvent::Split { split: Box::new(split) }, at(0)).unwrap()
+}
+
+/// The event that takes a job forward; that of a part of its recording.
+fn forward(job: &Job, n: u64) -> JobEvent {
+    match next(job, n).unwrap() {
+        JobEvent::Uploaded { purchase_key, audio, upload, sent } => {
+            let part = job.split.as_deref().and_then(Split::next);
+            JobEvent::Uploaded { purchase_key: PurchaseKey { part, ..purchase_key }, audio, upload, sent }
+        }
+        JobEvent::Created { .. } => created(n + 100 * job.charges.len() as u64),
+        JobEvent::Fetched { .. } => JobEvent::Fetched { audio: audio_of(5) },
+        JobEvent::Written { .. } => job.after_part().unwrap(),
+        event => event,
+    }
+}
+
+/// The n-th job at this stage of its first part: five minutes for it, and fifteen for the others.
+async fn begun(case: &Case, n: u64, kind: StageKind) -> Claimed {
+    case.standing_at(n, StageKind::Probed).await;
+    let Claimed { mut lease, job } = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let mut job = in_parts(job);
+    case.step(&mut lease, &job).await;
+    while job.stage.kind() != kind {
+        if job.stage.kind() == StageKind::Uploaded {
+            let first = Charge { rest: 15 * MINUTE, ..charge(5, at(0)) };
+            case.reserve(&lease, &first, &total(600)).await.unwrap().unwrap();
+        }
+        job = job.clone().apply(forward(&job, n), at(0)).unwrap();
+        case.step(&mut lease, &job).await;
+    }
+    Claimed { lease, job: case.job(job.id).await.unwrap().unwrap() }
+}
+
+pub(super) async fn what_a_begun_recording_has_reserved_counts_every_day_until_it_is_bought(case: &mut Case) {
+    const DAY: i64 = 24 * 3600;
+    let day = |n: i64| limit(Period::Day, n * DAY..(n + 1) * DAY, 20);
+    let run = limit(Period::Run, 0..0, 20);
+    case.begin_run(at(0)).await.unwrap();
+    let Claimed { mut lease, mut job } = begun(case, 0, StageKind::Submitted).await;
+    let all = [day(0), day(1), run.clone()];
+    assert_eq!(used(case, &all).await, [20, 15, 20], "five are spent, fifteen are kept");
+    assert_eq!(job.charges.iter().map(|charge| charge.state).collect::<Vec<_>>(), [State::Spent, State::Held]);
+    // Nobody takes it on the next day, or in the next run.
+    let other = case.standing_at(1, StageKind::Probed).await;
+    let other = case.claim_one(&[other.stage.kind()], at(0)).await;
+    let over = case.reserve(&other.lease, &charge(6, at(DAY)), &[day(1)]).await.unwrap().unwrap_err();
+    assert_eq!(over.left, 5 * MINUTE);
+    case.begin_run(at(DAY)).await.unwrap();
+    assert_eq!(used(case, std::slice::from_ref(&run)).await, [15]);
+    case.reserve(&other.lease, &charge(5, at(DAY)), &[day(1), run.clone()]).await.unwrap().unwrap();
+    for (part, rest) in [(2, 10), (3, 5), (4, 0)] {
+        while job.stage.kind() != StageKind::Uploaded {
+            job = job.clone().apply(forward(&job, 0), at(DAY)).unwrap();
+            case.step(&mut lease, &job).await;
+        }
+        let own = Charge { rest: rest * MINUTE, ..charge(5, at(DAY)) };
+        case.reserve(&lease, &own, &[day(1), run.clone()]).await.unwrap().expect("it takes what it has");
+        assert_eq!(used(case, &[day(1), run.clone()]).await, [20, 20], "part {part}");
+        while job.stage.kind() != StageKind::Fetched {
+            job = case.job(job.id).await.unwrap().unwrap();
+            job = job.clone().apply(forward(&job, 0), at(DAY)).unwrap();
+            case.step(&mut lease, &job).await;
+        }
+    }
+    let joined = job.clone().apply(job.after_part().unwrap(), at(DAY)).unwrap();
+    case.commit(&lease, &joined, Hold::Release).await.unwrap();
+    let charges = case.job(job.id).await.unwrap().unwrap().charges;
+    assert!(charges.iter().all(|charge| charge.state == State::Spent && charge.rest == 0), "{charges:?}");
+    assert_eq!(
+        (charges.len(), used(case, &[day(0), day(1)]).await),
+        (4, vec![25, 20]),
+        "what is ahead counts on day 0"
+    );
+}
+
+pub(super) async fn a_recording_gives_the_rest_back_when_it_ends_or_starts_over(case: &mut Case) {
+    let refused = JobEvent::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
+    let shorter = JobEvent::TooLong { words: "too long".to_owned() };
+    let found = |n: u64, part: usize| JobEvent::Adopted {
+        purchase_key: PurchaseKey { part: Some(parts_of_four()[part]), ..purchase_key(n) },
+        transcription: transcription(n + 50),
+        purchase_number: 0,
+        origin: None,
+    };
+    let changed = JobEvent::Grew { stamp: stamp(3) };
+    let ends = [
+        (StageKind::Submitted, JobEvent::Cancelled, 5),
+        (StageKind::Submitted, refused, 5),
+        (StageKind::Uploaded, changed, 0),
+        // Its first part is still to be bought, in a shorter form.
+        (StageKind::Uploaded, shorter.clone(), 20),
+        (StageKind::Submitted, shorter, 5),
+        // Nothing of it is to be bought twice.
+        (StageKind::Submitting, JobEvent::NotAccepted, 20),
+        (StageKind::Submitted, JobEvent::NewPurchase, 20),
+        (StageKind::Fetched, JobEvent::ResultLost, 20),
+        (StageKind::Uploaded, found(8, 0), 15 + 2),
+    ];
+    let mut sum = 0;
+    for (n, (kind, event, left)) in (0..).zip(ends) {
+        let held = begun(case, n, kind).await;
+        let name = event.name();
+        let mut job = held.job.apply(event, at(1)).unwrap();
+        let mut lease = held.lease;
+        case.step(&mut lease, &job).await;
+        if matches!(job.stage.kind(), StageKind::Submitted) && name == "adopted" {
+            job = job.apply(JobEvent::Fetched { audio: audio_of(2) }, at(1)).unwrap();
+            case.step(&mut lease, &job).await;
+        }
+        let parked = job.deferred(None, None);
+        case.commit(&lease, &parked, Hold::Release).await.unwrap();
+        sum += left;
+        assert_eq!(used(case, &total(0)).await, [sum], "{kind:?} {name}");
+    }
+}
+
+fn parts_of_four() -> Vec<PartRange> {
+    (0..4).map(|n| PartRange { from_ms: n * 5 * MINUTE, to_ms: (n + 1) * 5 * MINUTE }).collect()
 }
 
 /// The n-th job with five minutes reserved, at this stage and held.
 pub(super) async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
+    reserved_under(case, n, kind, &[]).await
+}
+
+/// As [`reserved`], under these limits.
+async fn reserved_under(case: &Case, n: u64, kind: StageKind, limits: &[BudgetLimit]) -> Claimed {
     case.standing_at(n, StageKind::Probed).await;
     let Claimed { mut lease, mut job } = case.claim_one(&[StageKind::Probed], at(0)).await;
-    case.reserve(&lease, &charge(5, at(0)), &[]).await.unwrap().unwrap();
+    case.reserve(&lease, &charge(5, at(0)), limits).await.unwrap().unwrap();
     while job.stage.kind() != kind {
         job = next(&job, n).map(|event| job.apply(event, at(0)).unwrap()).unwrap();
         case.step(&mut lease, &job).await;

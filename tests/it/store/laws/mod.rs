@@ -23,7 +23,9 @@ use scribed::testing::domain::pause::{Pause, PauseScope, Pauses};
 use scribed::testing::domain::reason::job_wait_reason;
 use scribed::testing::domain::review::{Review, ReviewCheck, ReviewWarning};
 use scribed::testing::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
+use scribed::testing::domain::split::{PartRange, Split};
 use scribed::testing::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
+use scribed::testing::domain::token::PurchaseKey;
 use scribed::testing::store;
 use scribed::testing::store::contract::{
     ALL, Admission, BudgetOrder, ClaimLimit, Claimed, CommandOutcome, DuplicateCheck, Filter, HistoryEntry, Hold,
@@ -380,6 +382,9 @@ laws! {
         of_those_that_fit_the_first_in_line_reserves_first
         nobody_waits_in_line_for_what_does_not_come_soon
         a_reservation_is_not_lost_to_what_others_were_billed
+        what_was_reserved_under_a_higher_limit_has_to_fit_into_the_lower_one
+        what_a_begun_recording_has_reserved_counts_every_day_until_it_is_bought
+        a_recording_gives_the_rest_back_when_it_ends_or_starts_over
         what_comes_to_nothing_is_given_back
         what_is_billed_counts_in_place_of_what_was_reserved
         a_reservation_moves_to_the_day_of_its_create
