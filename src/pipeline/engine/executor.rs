@@ -1,5 +1,6 @@
 //! Runs the stage of one claimed job and commits the result.
 
+use super::recognise_shortage::recognise_shortage;
 use super::{Engine, EngineParts, LEASE};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -34,6 +35,7 @@ impl Engine {
                 lost = self.renew_lease(&lease) => return lost,
             }
         };
+        let run = recognise_shortage(run, self.parts().clock.now());
         self.commit_run(&lease, job, run, &client).await
     }
 
