@@ -30,7 +30,7 @@
 //! review/              floor 1   what of a result to distrust: the checks of a transcript against its recording
 //! voice/               floor 1   how alike two voices are
 //! html/                floor 1   parts of pages that the service and the queue share
-//! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
+//! clock crash_points permission_errors shortage rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
 //!
@@ -78,6 +78,7 @@ mod review;
 mod rooted_path;
 mod search;
 mod server;
+mod shortage;
 mod source;
 mod store;
 mod tls;

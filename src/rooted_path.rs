@@ -9,6 +9,7 @@
 
 use crate::crash_points::{self, Point};
 use crate::domain::file_permissions::{Access, Acl};
+use crate::shortage;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -181,7 +182,8 @@ impl Root {
     pub fn open(path: &Path) -> io::Result<Self> {
         // A relative path may be empty, which means the current folder.
         let path_or_dot = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let fd = rustix::fs::open(path_or_dot, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let open = || Ok(rustix::fs::open(path_or_dot, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?);
+        let fd = shortage::retry(open)?;
         Ok(Self { path: path.to_owned(), fd, by_components: is_by_components() })
     }
 
@@ -233,6 +235,10 @@ impl Root {
 
     /// Opens the entry that these components lead to.
     fn resolve(&self, parts: &[&OsStr], flags: OFlags) -> io::Result<OwnedFd> {
+        shortage::retry(|| self.resolve_once(parts, flags))
+    }
+
+    fn resolve_once(&self, parts: &[&OsStr], flags: OFlags) -> io::Result<OwnedFd> {
         if parts.is_empty() {
             return Ok(rustix::fs::openat(&self.fd, ".", flags | OFlags::CLOEXEC, Mode::empty())?);
         }

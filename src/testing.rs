@@ -389,7 +389,7 @@ pub mod server {
             pub use crate::server::webhooks::dispatcher::ServiceWebhook;
         }
         pub mod policy {
-            pub use crate::server::webhooks::policy::DeliveryRetries;
+            pub use crate::server::webhooks::policy::{DeliveryFailure, DeliveryRetries};
         }
         pub mod signature {
             pub use crate::server::webhooks::signature::SigningSecret;

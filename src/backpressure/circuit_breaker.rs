@@ -40,6 +40,8 @@ pub struct CircuitBreaker {
     doubted: Option<OpenCircuit>,
     /// Wrong answers since a job's request last succeeded.
     wrong: u32,
+    /// The newest fault since a job's request last succeeded, and when the first one came.
+    failing: Option<(Fault, Uptime)>,
     refusals: u32,
     refusal: Option<(u16, String)>,
     /// Answers that may be those of other recordings, since one was that of its own.
@@ -67,6 +69,7 @@ impl CircuitBreaker {
             open: None,
             doubted: None,
             wrong: 0,
+            failing: None,
             refusals: 0,
             refusal: None,
             mismatches: 0,
@@ -116,6 +119,12 @@ impl CircuitBreaker {
         out.map(|open| (&open.fault, now.since(open.since)))
     }
 
+    /// Returns the newest fault since a job's request last succeeded, and how long ago the first one came. These may be
+    /// too few for an outage.
+    pub fn failing(&self, now: Uptime) -> Option<(&Fault, Duration)> {
+        self.failing.as_ref().map(|(fault, since)| (fault, now.since(*since)))
+    }
+
     /// Returns what a person is asked about, as text.
     pub fn question(&self) -> Option<String> {
         let refusal = self.refusal.as_ref().filter(|_| self.refusals >= REFUSED_IN_A_ROW);
@@ -139,7 +148,7 @@ impl CircuitBreaker {
     /// Records that a job's request succeeded. A request that was sent before the service asked for fewer requests or
     /// refused the key does not close the circuit. Returns `true` if this ends an outage, which is logged once.
     pub fn answered(&mut self, now: Uptime) -> bool {
-        self.wrong = 0;
+        (self.wrong, self.failing) = (0, None);
         let closed = self.open.take_if(|open| open.firm <= now).is_some();
         let doubted = self.open.is_none() && self.doubted.take().is_some();
         // If the account lacks money, reads and uploads may still succeed.
@@ -166,6 +175,10 @@ impl CircuitBreaker {
     /// Records that a trial or a job's request failed. `jitter` is from 0 to 1. Returns `true` if this begins an
     /// outage, which is logged once.
     pub fn failed(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
+        if matches!(fault.blame(), Blame::Service | Blame::Key) {
+            let since = self.failing.take().map_or(now, |(_, since)| since);
+            self.failing = Some((fault.clone(), since));
+        }
         match fault.blame() {
             Blame::Service => {
                 self.careful |= fault.kind == FaultKind::Unknown;
@@ -194,7 +207,7 @@ impl CircuitBreaker {
     }
 
     fn refused(&mut self, status: u16, words: &str) {
-        self.wrong = 0; // the service answers
+        (self.wrong, self.failing) = (0, None); // the service answers
         let is_same = self.refusal.as_ref().is_some_and(|(s, w)| *s == status && w == words);
         self.refusals = if is_same { self.refusals + 1 } else { 1 };
         self.refusal = Some((status, words.to_owned()));

@@ -286,6 +286,12 @@ impl ServiceGate {
         self.state().breaker.outage(now).map(|(fault, lasted)| (fault.clone(), lasted))
     }
 
+    /// Returns the newest fault since a job's request last succeeded, and how long ago the first one came.
+    pub fn failing(&self) -> Option<(Fault, Duration)> {
+        let now = self.clock.uptime();
+        self.state().breaker.failing(now).map(|(fault, lasted)| (fault.clone(), lasted))
+    }
+
     /// Returns the text of the refusal that a person is asked about.
     pub fn question(&self) -> Option<String> {
         self.state().breaker.question()

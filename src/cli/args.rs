@@ -452,7 +452,7 @@ pub struct RunArgs {
 
 #[derive(Debug, Args)]
 pub struct OnceArgs {
-    /// How long to wait for a service that does not answer, or for a job that only time helps
+    /// How long to wait for a service that does not answer, or for a job that only time helps; when a wait lasts, the log says until when
     #[arg(long, default_value = "15m", value_name = "TIME", value_parser = time)]
     pub patience: Duration,
     /// Set a damaged queue aside and rebuild it from the folders and the services' lists

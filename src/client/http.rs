@@ -20,6 +20,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::request_counts::{RequestCounts, RequestOperation, RequestOutcome, RequestTotal};
 use crate::domain::time_span::time_span;
+use crate::shortage::Shortage;
 use crate::tls::http_client::{self, ClientRoute, describe};
 use crate::tls::trust::Authorities;
 use crate::wire::address::{PlainHttp, is_unencrypted_remote};
@@ -332,17 +333,25 @@ fn no_client(error: reqwest::Error, service: &str) -> ClientError {
 struct NoAnswer {
     /// Whether nothing of the request was sent.
     nothing_sent: bool,
+    /// Whether no connection could be made for want of something of this machine.
+    is_shortage: bool,
     words: String,
 }
 
 impl NoAnswer {
     fn after(what: &str, waited: Duration) -> Self {
         let words = format!("{what} within {}", time_span(waited));
-        Self { nothing_sent: false, words }
+        Self { nothing_sent: false, is_shortage: false, words }
     }
 
     fn of(error: reqwest::Error) -> Self {
         let nothing_sent = error.is_connect();
+        // A name that cannot be looked up for want of descriptors has an error of its own.
+        let shortage = nothing_sent.then(|| Shortage::in_chain(&error).or_else(Shortage::now)).flatten();
+        if let Some(shortage) = shortage {
+            let words = format!("{shortage}; nothing was sent to the service, and scribed tries again by itself");
+            return Self { nothing_sent, is_shortage: true, words };
+        }
         let why = describe(error);
         let words = if nothing_sent {
             format!("could not be reached, nothing was sent: {why}")
@@ -351,11 +360,16 @@ impl NoAnswer {
         } else {
             format!("closed the connection before it answered: {why}")
         };
-        Self { nothing_sent, words }
+        Self { nothing_sent, is_shortage: false, words }
     }
 
     fn fault(self, at: Timestamp) -> Fault {
-        Fault::new(if self.nothing_sent { FaultKind::Unreachable } else { FaultKind::Broken }, self.words, at)
+        let kind = match (self.is_shortage, self.nothing_sent) {
+            (true, _) => FaultKind::Shortage,
+            (false, true) => FaultKind::Unreachable,
+            (false, false) => FaultKind::Broken,
+        };
+        Fault::new(kind, self.words, at)
     }
 }
 
@@ -522,7 +536,7 @@ impl HttpClient {
 
     /// Completes a fault before it is returned: adds the service's name, and removes the key from the service's words.
     fn finish_fault(&self, mut fault: Fault) -> Fault {
-        if fault.kind != FaultKind::Unreadable {
+        if !matches!(fault.kind, FaultKind::Unreadable | FaultKind::Shortage) {
             fault.words = format!("service `{}` {}", self.identity.service, fault.words);
         }
         fault.words = self.redact_key(&fault.words);
@@ -559,7 +573,7 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 
 fn retryability(fault: &Fault) -> Retryability {
     match fault.kind {
-        FaultKind::Broken | FaultKind::Unreachable | FaultKind::Throttled { .. } => {
+        FaultKind::Broken | FaultKind::Unreachable | FaultKind::Shortage | FaultKind::Throttled { .. } => {
             Retryability::After(fault.retry_after())
         }
         _ => Retryability::No,
@@ -629,7 +643,7 @@ impl HttpClient {
             Stalled::File(waited) => {
                 let waited = time_span(waited);
                 progress.give_up(format!("the disk or share delivered no data for {waited}"));
-                NoAnswer { nothing_sent: false, words: String::new() }
+                NoAnswer { nothing_sent: false, is_shortage: false, words: String::new() }
             }
         }
     }
@@ -682,7 +696,7 @@ impl HttpClient {
         let within = time_span(self.timeouts.first_byte);
         let words =
             format!("was sent nothing: the request could not leave within {within} (was the machine suspended?)");
-        NoAnswer { nothing_sent: true, words }
+        NoAnswer { nothing_sent: true, is_shortage: false, words }
     }
 
     /// Decides what is known after a create.

@@ -139,6 +139,7 @@ mod tests {
             F::Held,
             F::Awaited,
             F::NoRoom,
+            F::Shortage,
             F::Budget,
             F::Stuck,
             F::Unreadable,

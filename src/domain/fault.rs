@@ -84,6 +84,8 @@ pub enum FaultKind {
     Altered,
     /// The spool has no room for the job's sound track at the moment: other jobs use it, and will free it.
     NoRoom,
+    /// This process or machine lacks file descriptors, memory or processes at the moment.
+    Shortage,
     /// The track or the channels to be sent are not in the file, or cannot be extracted.
     NotInIt,
     /// The job does not fit into what is left of a budget.
@@ -146,6 +148,7 @@ impl FaultKind {
             | Self::Awaited
             | Self::NotAllowed
             | Self::NoRoom
+            | Self::Shortage
             | Self::Budget
             | Self::Window
             | Self::Asks
@@ -176,6 +179,7 @@ impl FaultKind {
             Self::NotAllowed => "not_allowed",
             Self::Altered => "altered",
             Self::NoRoom => "no_room",
+            Self::Shortage => "shortage",
             Self::NotInIt => "not_in_it",
             Self::Budget => "budget",
             Self::Window => "window",
@@ -205,6 +209,7 @@ impl FaultKind {
         "not_allowed",
         "altered",
         "no_room",
+        "shortage",
         "not_in_it",
         "budget",
         "window",
@@ -247,6 +252,7 @@ impl Fault {
             | FaultKind::Held
             | FaultKind::Awaited
             | FaultKind::NoRoom
+            | FaultKind::Shortage
             | FaultKind::Budget
             | FaultKind::Window => Blame::World,
             FaultKind::Asks | FaultKind::Mismatch | FaultKind::Sidecar | FaultKind::NotAllowed => Blame::Person,

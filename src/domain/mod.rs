@@ -28,6 +28,7 @@ pub(crate) mod missing_enrichment;
 pub(crate) mod names;
 pub(crate) mod notification;
 pub(crate) mod output_text;
+pub(crate) mod pass_wait;
 pub(crate) mod path;
 pub(crate) mod pattern;
 pub(crate) mod pause;

@@ -100,6 +100,7 @@ pub fn job_wait_reason(job: &Job) -> WaitReason {
         F::Stuck => WaitReason::Stuck,
         F::Unwritable => WaitReason::Disk,
         F::NoRoom => WaitReason::Spool,
+        F::Shortage => WaitReason::Machine,
         F::FolderAway => WaitReason::Folder,
         F::Unreadable => WaitReason::File,
         F::Refused { .. } | F::Barred { .. } => WaitReason::ServiceRefuses,

@@ -71,6 +71,7 @@ mod tests {
             Just(FaultKind::Template),
             Just(FaultKind::Unwritable),
             Just(FaultKind::FolderAway),
+            Just(FaultKind::Shortage),
             Just(FaultKind::Held),
             Just(FaultKind::Budget),
             Just(FaultKind::Window),

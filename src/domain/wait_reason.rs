@@ -40,6 +40,8 @@ pub enum WaitReason {
     Disk,
     /// For room in the spool.
     Spool,
+    /// For file descriptors, memory or processes of this machine.
+    Machine,
     /// For the folder of its source.
     Folder,
     /// For its file to become readable.
@@ -75,6 +77,7 @@ impl WaitReason {
             Self::Stuck => "stuck",
             Self::Disk => "disk",
             Self::Spool => "spool",
+            Self::Machine => "machine",
             Self::Folder => "folder",
             Self::File => "file",
             Self::Service | Self::ServiceRefuses => "service",
@@ -90,6 +93,7 @@ impl WaitReason {
             ("turn", false) => "the next pass of `scribed once`, or a daemon",
             ("twin", _) => "a duplicate that is being transcribed",
             ("missing file", _) => "their files, which do not exist",
+            ("machine", _) => "file descriptors, memory or processes of this machine",
             _ => name,
         }
     }
@@ -115,6 +119,7 @@ impl WaitReason {
             | Self::UnknownCreate
             | Self::Stuck
             | Self::Disk
+            | Self::Machine
             | Self::Folder
             | Self::File
             | Self::Service

@@ -2,7 +2,8 @@
 
 use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
-use crate::pipeline::engine::{Engine, EngineEnd, Handover, Tally, Until};
+use crate::domain::pass_wait::ServiceWait;
+use crate::pipeline::engine::{Engine, EngineEnd, Handover, PassPatience, Tally, Until};
 use crate::store::contract::StoreError;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -123,6 +124,11 @@ impl Engines {
     pub fn trouble(&self) -> Option<String> {
         let troubles: Vec<String> = self.each().filter_map(|engine| engine.trouble()).collect();
         (!troubles.is_empty()).then(|| troubles.join("; "))
+    }
+
+    /// Returns the services that a pass waits for, because they do not answer or answer wrongly.
+    pub fn service_waits(&self, patience: PassPatience) -> Vec<ServiceWait> {
+        self.each().filter_map(|engine| engine.service_wait(patience)).collect()
     }
 
     /// Runs all engines until each has ended as `until` says, or until they are told to stop.

@@ -24,6 +24,7 @@ use crate::media::extract::missing_programs;
 use crate::permission_errors::{denied_message, split_fix, this_user};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health_of;
+use crate::shortage::{MIN_DESCRIPTORS, descriptor_limit};
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Purchases, Queries};
@@ -93,6 +94,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
         self::warning("configuration", warning.report.clone(), format!("correct or remove the setting in {file}"))
     }));
     results.push(good("user", &format!("this check runs as {}; run it as the user that runs scribed", this_user())));
+    results.extend(descriptors());
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
         let refused = refused_ownership(mount.source()).filter(|_| mount.source().is_local());
@@ -140,6 +142,16 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
             .print_line(&format!("set this address as the webhook at the service, and keep it secret: {address}"))?;
     }
     Ok(if results.iter().all(|result| result.grade != Grade::Bad) { 0 } else { UNFINISHED })
+}
+
+/// Warns of a small limit of open files. scribed has raised its own limit as far as it may.
+fn descriptors() -> Option<CheckResult> {
+    let limit = descriptor_limit().filter(|limit| *limit < MIN_DESCRIPTORS)?;
+    let words = format!(
+        "scribed may have {limit} files open at once, and ordinary work may need {MIN_DESCRIPTORS}; it waits whenever \
+         it has no file descriptors left"
+    );
+    Some(warning("open files", words, "raise the limit with `ulimit -n`, or with LimitNOFILE= in the systemd unit"))
 }
 
 fn good(what: &str, words: &str) -> CheckResult {

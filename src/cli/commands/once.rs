@@ -5,7 +5,7 @@ use crate::cli::args::OnceArgs;
 use crate::cli::commands::check_manifests::no_match_message;
 use crate::cli::commands::pause::print_pauses;
 use crate::cli::commands::run::export_traces;
-use crate::cli::render::progress::PassProgress;
+use crate::cli::render::progress::{LOOK_EVERY, PassProgress};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::only_paths::path_selection;
@@ -24,11 +24,13 @@ use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
 use crate::domain::count::{agree, count};
 use crate::domain::health::{
-    AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess, gone_manifest_message,
+    AwaySource, Health, Outage, OutageKind, PassExit, Process, QueueFacts, Reason, WaitingJobs, assess,
+    gone_manifest_message,
 };
 use crate::domain::job::{Job, JobKey};
 use crate::domain::missing_enrichment::{Enrichment, NOT_UNDERSTOOD};
 use crate::domain::names::SourceName;
+use crate::domain::pass_wait::{WaitNotice, WaitNotices};
 use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
@@ -259,10 +261,28 @@ async fn pass(
         }
         stood
     };
-    let (found, ended, (), (), stood) = tokio::join!(found_all, work, show, traces, stands);
+    let announcements = announce_waits(context, daemon, patience, &over);
+    let (found, ended, (), (), stood, ()) = tokio::join!(found_all, work, show, traces, stands, announcements);
     stood?;
     let (away, left_out) = found?;
     Ok(Passed { away, left_out, ended: ended? })
+}
+
+/// Says of each service that does not answer, or answers wrongly, until when the pass waits for it.
+async fn announce_waits(context: &Context, daemon: &Daemon, patience: PassPatience, over: &CancellationToken) {
+    let mut notices = WaitNotices::new(patience.outage);
+    loop {
+        tokio::select! {
+            () = over.cancelled() => return,
+            () = SystemClock.sleep(LOOK_EVERY) => {}
+        }
+        for notice in notices.due(daemon.engines.service_waits(patience), SystemClock.now()) {
+            let WaitNotice { service, reason, until } = notice;
+            let (until, patience) = (context.moment(until), humantime::format_duration(patience.outage));
+            let exit_code = PassExit::ServiceOut.code();
+            tracing::warn!(%service, %reason, "scribed tries the service again until {until} (--patience {patience}); if it still fails, this pass ends with exit code {exit_code}, and the next run continues");
+        }
+    }
 }
 
 /// Scans all sources, or admits the files and rows of the plan. Returns the sources whose folders are not available,

@@ -22,6 +22,7 @@ use crate::domain::local_times::convert_times;
 use crate::domain::names::Timestamp;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::FINISHED;
+use crate::shortage::Shortage;
 use clap::Parser;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -285,7 +286,13 @@ pub fn print_failure(context: &Context, failure: &CommandError) {
     match failure {
         CommandError::Config(problems) => terminal::print_error_text(&problems.report(styled(&context.common))),
         CommandError::Report(report) => terminal::print_error_text(&format!("scribed: {report}")),
-        other => context.print_error_line(&format!("scribed: {other}")),
+        other => {
+            let words = other.to_string();
+            context.print_error_line(&format!("scribed: {words}"));
+            if let Some(shortage) = Shortage::in_words(&words) {
+                context.print_error_line(&format!("scribed: {shortage}; then run the command again"));
+            }
+        }
     }
 }
 

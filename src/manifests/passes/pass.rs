@@ -7,6 +7,7 @@ use super::repeats::RepeatedRows;
 use super::rows::{ReadRow, collect_repeats, items, sight};
 use super::{Known, PassContext, RowCounts, SourceManifests, Taken};
 use crate::blocking::{blocking, joined, spawn};
+use crate::clock::Uptime;
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowMedia, RowSight};
@@ -17,6 +18,7 @@ use crate::domain::stage::StageKind;
 use crate::manifests::format::record::{Form, RowError};
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::pipeline::windows::with_window_fault_of;
+use crate::shortage::{self, SHORTAGE_PATIENCE, SHORTAGE_WAIT, Shortage};
 use crate::source::path_policy::Denied;
 use crate::source::recording_place::resolve_below;
 use crate::store::contract::StoreError;
@@ -24,6 +26,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// Whether a manifest is to be read again, because this machine lacked something to read it: that says nothing about
+/// the manifest. Returns after a wait then.
+async fn may_read_again(context: PassContext<'_>, begun: Uptime, problem: Option<&String>) -> bool {
+    let Some(shortage) = problem.and_then(|words| Shortage::in_words(words)) else { return false };
+    if context.clock.uptime().since(begun) >= SHORTAGE_PATIENCE {
+        return false;
+    }
+    shortage::report(&shortage.to_string(), SHORTAGE_WAIT);
+    context.clock.sleep(SHORTAGE_WAIT).await;
+    true
+}
 
 /// The number of rows that are processed at once.
 const PORTION: usize = 256;
@@ -50,7 +64,12 @@ impl SourceManifests {
         let is_first = before.is_none();
         let gathered = match before {
             Some(before) => Ok(before),
-            None => self.gather(manifest, stamp).await,
+            None => loop {
+                let gathered = self.gather(manifest, stamp).await;
+                if !may_read_again(context, begun, gathered.as_ref().err()).await {
+                    break gathered;
+                }
+            },
         };
         let (form, repeats) = match gathered {
             Ok(gathered) => gathered,
@@ -60,8 +79,13 @@ impl SourceManifests {
             }
         };
         let source = &self.mount.source().name;
-        let (sum, draft, named) = match self.rows(context, manifest, stamp, &form, &repeats, is_first, admitted).await?
-        {
+        let read = loop {
+            let read = self.rows(context, manifest, stamp, &form, &repeats, is_first, admitted).await?;
+            if !may_read_again(context, begun, read.as_ref().err()).await {
+                break read;
+            }
+        };
+        let (sum, draft, named) = match read {
             Ok(pass_result) => pass_result,
             Err(problem) => {
                 self.record_problem(manifest, stamp, problem).await;

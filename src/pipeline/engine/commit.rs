@@ -14,6 +14,7 @@ use crate::domain::stage::{JobEvent, Stage, StageKind};
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::remote_audio;
 use crate::pipeline::stages::submit::Submission;
+use crate::shortage;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,9 @@ use std::time::Duration;
 /// again, and there may be a hundred thousand such jobs. A fetched job may have no file any more, so it is tried at
 /// the usual intervals.
 const FOLDER_AWAY_WAIT: Duration = Duration::from_secs(3600);
+
+/// The longest wait of a job before it is tried again after a shortage of this machine, which may end at any moment.
+const MAX_SHORTAGE_WAIT: Duration = Duration::from_secs(30);
 
 impl Engine {
     pub(super) fn transition(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
@@ -194,6 +198,7 @@ impl Engine {
             _ => {}
         }
         self.forget_faults(job.id);
+        self.memory().short_since = None;
         let before = job.clone();
         let Ok(job) = job.apply(event, now) else { return before };
         match due {
@@ -244,7 +249,13 @@ impl Engine {
         self.observe_push_back(job.stage.kind(), &fault).await?;
         self.log_unwritable(&job, &fault);
         let failures = self.count_failure(&job, blames_the_service(&fault));
-        let next = now.saturating_add(self.gate.job_wait(&fault, failures.earlier));
+        let mut wait = self.gate.job_wait(&fault, failures.earlier);
+        if fault.kind == FaultKind::Shortage {
+            wait = wait.min(MAX_SHORTAGE_WAIT);
+            self.memory().short_since.get_or_insert(now);
+            shortage::report(&fault.words, wait);
+        }
+        let next = now.saturating_add(wait);
         let mut decision = decide(&self.parts().retry, &fault, job.attempts, next);
         if failures.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
             decision = RetryDecision::Fail; // requests for other jobs succeed, so the fault is this job's own

@@ -1,5 +1,6 @@
 //! Runs the stage of one claimed job and commits the result.
 
+use super::recognise_shortage::recognise_shortage;
 use super::{Engine, EngineParts, LEASE};
 use crate::backpressure::service_gate::Observation;
 use crate::client::contract::RecordEvidence;
@@ -38,6 +39,7 @@ impl Engine {
                 lost = self.renew_lease(&lease) => return lost,
             }
         };
+        let run = recognise_shortage(run, self.parts().clock.now());
         self.commit_run(&lease, job, run, &client).await
     }
 

@@ -55,6 +55,7 @@ mod list_view;
 mod log_end;
 mod pass_end;
 mod recheck_file;
+mod recognise_shortage;
 mod schedule_list_scan;
 mod scheduler;
 mod send_checks;

@@ -5,6 +5,7 @@ use super::{Engine, EngineEnd, PassPatience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::pass_wait::ServiceWait;
 use crate::domain::stage::StageKind;
 use crate::domain::time_span::time_span;
 use crate::pipeline::manifest_holds;
@@ -35,7 +36,7 @@ impl Engine {
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.gate.is_out());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
-        let idle = nothing_soon || (!closed && !self.is_worth_waiting(patience.wait, began).await?);
+        let idle = nothing_soon || (!closed && !self.is_worth_waiting(patience, began).await?);
         // Transcriptions that run at the service are awaited until the pass gives up on it, however rarely they are
         // polled.
         let over = spent || (idle && !(out.is_none() && counts.running() > 0 && self.is_awaited(began).await?));
@@ -62,11 +63,13 @@ impl Engine {
         }
     }
 
-    /// Whether time alone makes some job go on within `wait`. A full disk or a folder that is away, met in this pass,
+    /// Whether time alone makes some job go on within the patience. A full disk or a folder that is away, met in this pass,
     /// is left to the next pass: somebody has to act first.
-    async fn is_worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
+    async fn is_worth_waiting(&self, patience: PassPatience, began: Timestamp) -> Result<bool, StoreError> {
         let now = self.parts().clock.now();
-        let until = now.saturating_add(wait);
+        let until = now.saturating_add(patience.wait);
+        let short_since = self.memory().short_since;
+        let is_long_short = short_since.is_some_and(|since| now.duration_since(since) >= patience.outage);
         let pauses = self.parts().store.pauses().await?;
         let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
         let exhausted = self.parts().budget_gate.exhausted(now);
@@ -96,8 +99,9 @@ impl Engine {
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
             let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
-            let brings =
-                |job: &Job| self.owns(&job.route_key()) && soon(job) && !rests(job) && !waits_for_world(job, began);
+            let brings = |job: &Job| {
+                self.owns(&job.route_key()) && soon(job) && !rests(job) && !waits_for_world(job, began, is_long_short)
+            };
             if jobs.iter().any(brings) {
                 return Ok(true);
             }
@@ -141,6 +145,20 @@ impl Engine {
         }))
     }
 
+    /// Returns until when a pass waits for the service, if it does not answer or answers wrongly. Before there are
+    /// enough faults for an outage, the wait counts from the first of them.
+    pub fn service_wait(&self, patience: PassPatience) -> Option<ServiceWait> {
+        let service = self.service().clone();
+        if let Some((fault, lasted)) = self.gate.outage().or_else(|| self.gate.failing()) {
+            let left = patience.outage.saturating_sub(lasted);
+            return Some(ServiceWait { service, reason: fault.words, lasted, left });
+        }
+        let lasted = self.parts().client.silent_for()?;
+        let reason = format!("service `{service}` accepts requests but sends nothing");
+        let left = self.silence(Until::Idle(patience))?;
+        Some(ServiceWait { service, reason, lasted, left })
+    }
+
     /// Returns how much longer a pass waits for a service that is out.
     pub(super) fn patience_left(&self, until: Until) -> Option<Duration> {
         let Until::Idle(patience) = until else { return None };
@@ -159,8 +177,14 @@ fn waits_for_decision(job: &Job, now: Timestamp) -> bool {
     }
 }
 
-fn waits_for_world(job: &Job, began: Timestamp) -> bool {
-    // Running tasks free room in the spool, so the job does not wait for somebody to act.
-    let waits = |fault: &Fault| fault.blame() == Blame::World && fault.kind != FaultKind::NoRoom;
+/// `is_long_short`: whether this machine has lacked something for longer than a pass waits.
+fn waits_for_world(job: &Job, began: Timestamp, is_long_short: bool) -> bool {
+    let waits = |fault: &Fault| match fault.kind {
+        // Running tasks free room in the spool, so the job does not wait for somebody to act.
+        FaultKind::NoRoom => false,
+        // Other jobs and programs free descriptors, memory and processes.
+        FaultKind::Shortage => is_long_short,
+        _ => fault.blame() == Blame::World,
+    };
     job.fault.as_ref().is_some_and(|fault| waits(fault) && fault.at >= began)
 }

@@ -6,7 +6,7 @@ use super::list_view::ListView;
 use crate::backpressure::failure_counts::FailureCount;
 use crate::clock::Uptime;
 use crate::domain::job::Job;
-use crate::domain::names::{JobId, SourceName};
+use crate::domain::names::{JobId, SourceName, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(super) struct VolatileState {
     pub(super) creates: InFlightCreates,
     /// Sources whose outputs could not be written at the last attempt.
     pub(super) unwritable: BTreeSet<SourceName>,
+    /// When jobs began to wait for what this machine lacks; `None` if a job has come further since.
+    pub(super) short_since: Option<Timestamp>,
     /// Old addresses of this service whose change was logged.
     pub(super) elsewhere: BTreeSet<String>,
 }

@@ -3,6 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::Timestamp;
 use crate::pipeline::media_file::MediaFile;
+use crate::shortage::Shortage;
 use crate::source::mount::source_mount::Away;
 use crate::store::contract::StoreError;
 use std::io;
@@ -14,7 +15,13 @@ pub fn store_fault(error: &StoreError, now: Timestamp) -> Fault {
 
 /// Returns the fault of a job that waits until its folder is back.
 pub fn folder_away(away: &Away, now: Timestamp) -> Fault {
-    Fault::new(FaultKind::FolderAway, away.to_string(), now)
+    let kind = if away.is_shortage() { FaultKind::Shortage } else { FaultKind::FolderAway };
+    Fault::new(kind, away.to_string(), now)
+}
+
+/// Returns the fault of a job that waits until this machine has what it lacks.
+pub fn shortage_fault(shortage: &Shortage, now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Shortage, format!("{shortage}; the job waits, and scribed tries again by itself"), now)
 }
 
 /// Returns the fault of a recording that cannot be accessed or read before it is sent. An error of the system comes with

@@ -1,9 +1,11 @@
 //! How a request is refused: a status, a message, and the body that every error has (interface, "Errors"; service
 //! notes, 2).
 
+use crate::shortage::{self, Shortage};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
+use std::time::Duration;
 
 /// Why a request is refused. It becomes an [`crate::wire::error::ErrorBody`] once the path is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,12 @@ impl ServiceError {
     /// the log, because it names this machine's paths.
     pub fn from_disk(error: &io::Error) -> Self {
         tracing::error!(%error, "the service's data directory");
+        if let Some(shortage) = Shortage::of(error) {
+            shortage::report(&shortage.to_string(), RETRY_AFTER_SPAN);
+            return Self::unavailable(
+                "the machine of the service lacks file descriptors, memory or processes; try again later",
+            );
+        }
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Self::unavailable("the disk of the service is full; try again later")
@@ -64,6 +72,9 @@ impl ServiceError {
 
 /// Seconds after which a refused client may try again (`Retry-After`).
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("30");
+
+/// The same time as a span.
+const RETRY_AFTER_SPAN: Duration = Duration::from_secs(30);
 
 impl IntoResponse for ServiceError {
     /// [`crate::server::http::routes`] fills in the body, because it knows the path.

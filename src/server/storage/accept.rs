@@ -7,6 +7,7 @@ use crate::server::storage::log::group_commit;
 use crate::server::storage::log::ledger::LogLine;
 use crate::server::storage::record_meta::{Callee, RecordMeta};
 use crate::server::storage::transcriptions::TranscriptionStore;
+use crate::server::webhooks::policy;
 use crate::wire::record::Status;
 use crate::wire::result::File;
 use serde_json::value::RawValue;
@@ -76,7 +77,8 @@ impl TranscriptionStore {
         let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
         let reservation = Reservation { store: Arc::clone(self), created, queue, entry: Some(entry) };
         crash_points::point(Point::Accepting);
-        let line = LogLine::acceptance(id, &record_meta(request, audio, created))?;
+        let creation = policy::creation_delivery(self.rules.webhook, created);
+        let line = LogLine::acceptance(id, &RecordMeta { creation, ..record_meta(request, audio, created) })?;
         let (reply, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
             // The receiver may be gone.
@@ -117,7 +119,7 @@ impl Reservation {
             let mut index = self.store.index();
             index.accept(self.created, entry, self.queue);
             if self.store.rules.webhook {
-                index.report_creation(self.created);
+                index.report_creation(self.created, self.created);
             }
             drop(index);
             if self.store.rules.webhook {
@@ -147,7 +149,21 @@ fn record_meta(request: CreateCommand, audio: HeldAudio, created: Timestamp) -> 
     let CreateCommand { owner, params, metadata, callback, .. } = request;
     let HeldAudio { upload, source } = audio;
     // Until the transcription ends, the upload store knows the audio's properties.
-    let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
+    let (file, ended, creation, calls, set_aside) = (File::default(), None, None, Vec::new(), false);
     let upload = upload.to_string();
-    RecordMeta { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside }
+    RecordMeta {
+        v: 1,
+        owner,
+        upload,
+        source,
+        created,
+        ended,
+        file,
+        params,
+        metadata,
+        callback,
+        creation,
+        calls,
+        set_aside,
+    }
 }

@@ -4,7 +4,7 @@ use crate::clock::Uptime;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::fair_queue::FairQueue;
 use crate::server::storage::kill_count::MOST;
-use crate::server::storage::record_meta::{DeliveryState, RecordMeta};
+use crate::server::storage::record_meta::{Callee, DeliveryState, RecordMeta};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use serde_json::Value;
@@ -27,8 +27,8 @@ pub struct TranscriptionIndex {
     ended: BTreeSet<(Timestamp, Timestamp)>,
     /// Pending deliveries: due time, creation time of the transcription, and which delivery it is.
     calls: BTreeSet<(Timestamp, Timestamp, DeliveryKind)>,
-    /// Creations that the webhook has not received, of transcriptions that have not ended.
-    unreported: BTreeMap<Timestamp, UnreportedCreation>,
+    /// Creations that the webhook has not received, and that are not given up.
+    pending_creations: BTreeMap<Timestamp, PendingCreation>,
     /// The newest creation time that was assigned.
     last: Option<Timestamp>,
     /// Transcriptions that were in progress when the service was killed, and wait to be started again.
@@ -135,12 +135,23 @@ pub enum DeliveryKind {
     End(usize),
 }
 
-/// A creation that the webhook has not received.
-#[derive(Debug, Clone, Copy)]
-struct UnreportedCreation {
+/// A creation that the webhook has not received. Before each attempt to report the end to the webhook, the creation is
+/// reported once more, so that a receiver hears of it first.
+#[derive(Debug, Clone, Copy, Default)]
+struct PendingCreation {
     /// `None` while the webhook is being called.
     due: Option<Timestamp>,
-    failed: u32,
+    /// The number of the webhook's delivery of the end, if the transcription has ended.
+    end: Option<usize>,
+    /// When that delivery is due, if it waits for an attempt of this one.
+    held_end: Option<Timestamp>,
+}
+
+/// The deliveries in the record of a transcription.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredDeliveries<'a> {
+    pub creation: Option<&'a DeliveryState>,
+    pub ends: &'a [DeliveryState],
 }
 
 /// The next delivery.
@@ -193,7 +204,7 @@ impl TranscriptionIndex {
         created: Timestamp,
         entry: IndexEntry,
         queue: QueueKind,
-        calls: &[DeliveryState],
+        deliveries: StoredDeliveries<'_>,
         kills: u32,
     ) {
         self.last = self.last.max(Some(created));
@@ -210,7 +221,10 @@ impl TranscriptionIndex {
                 }
             }
         }
-        self.add_calls(created, calls);
+        if let Some(due) = deliveries.creation.and_then(|creation| creation.due) {
+            self.report_creation(created, due);
+        }
+        self.add_calls(created, deliveries.ends);
         self.by_id.insert(entry.id, created);
         self.entries.insert(created, entry);
     }
@@ -392,44 +406,40 @@ impl TranscriptionIndex {
         load.open -= 1;
         load.running -= usize::from(was_running);
         self.ended.insert((ended.at, created));
-        // The creation is not reported after the end. Whoever takes the delivery sees that, and need not wait for it.
-        if self.unreported.get(&created).is_some_and(|creation| creation.due.is_some()) {
-            self.set_creation_due(created, Some(ended.at));
-        }
         self.add_calls(created, &head.calls);
     }
 
-    /// Adds the delivery of a creation, which is due at once.
-    pub fn report_creation(&mut self, created: Timestamp) {
-        self.unreported.insert(created, UnreportedCreation { due: None, failed: 0 });
-        self.set_creation_due(created, Some(created));
-    }
-
-    /// Adds the deliveries of the creations of all transcriptions that have not ended.
-    pub fn report_unfinished(&mut self) {
-        let unfinished = self.entries.iter().filter(|(_, entry)| entry.ended.is_none());
-        let created: Vec<Timestamp> = unfinished.map(|(created, _)| *created).collect();
-        created.into_iter().for_each(|created| self.report_creation(created));
-    }
-
-    /// Counts a failed delivery of a creation. Returns how many have failed; `None` if nobody needs it any more.
-    pub fn count_creation_failure(&mut self, id: Uuid) -> Option<u32> {
-        let (created, ..) = self.find_unfinished(id)?;
-        let creation = self.unreported.get_mut(&created)?;
-        creation.failed = creation.failed.saturating_add(1);
-        Some(creation.failed)
+    /// Adds the delivery of a creation.
+    pub fn report_creation(&mut self, created: Timestamp, due: Timestamp) {
+        self.pending_creations.insert(created, PendingCreation::default());
+        self.set_creation_due(created, Some(due));
     }
 
     /// Removes the delivery of a creation: it was received, or is given up.
     pub fn forget_creation(&mut self, id: Uuid) {
         if let Some(created) = self.by_id.get(&id).copied() {
+            self.release_end(created);
             self.set_creation_due(created, None);
-            self.unreported.remove(&created);
+            self.pending_creations.remove(&created);
         }
     }
 
+    /// Lets the webhook's delivery of the end be made although the creation is still pending: the receiver has
+    /// answered, and does not take the creation.
+    pub fn allow_end_before_creation(&mut self, id: Uuid) {
+        if let Some(created) = self.by_id.get(&id).copied() {
+            self.release_end(created);
+        }
+    }
+
+    fn release_end(&mut self, created: Timestamp) {
+        let Some(creation) = self.pending_creations.get_mut(&created) else { return };
+        let (Some(number), Some(due)) = (creation.end, creation.held_end.take()) else { return };
+        self.calls.insert((due, created, DeliveryKind::End(number)));
+    }
+
     fn set_creation_due(&mut self, created: Timestamp, due: Option<Timestamp>) {
-        let Some(creation) = self.unreported.get_mut(&created) else { return };
+        let Some(creation) = self.pending_creations.get_mut(&created) else { return };
         let call = |due| (due, created, DeliveryKind::Creation);
         creation.due.map(|before| self.calls.remove(&call(before)));
         creation.due = due;
@@ -443,7 +453,7 @@ impl TranscriptionIndex {
         self.set_aside.remove(&created);
         self.deferral_reasons.remove(&created);
         self.set_creation_due(created, None);
-        self.unreported.remove(&created);
+        self.pending_creations.remove(&created);
         if let Some(ended) = entry.ended {
             self.ended.remove(&(ended, created));
         }
@@ -500,12 +510,15 @@ impl TranscriptionIndex {
         NextCall::None
     }
 
-    /// Returns all pending deliveries, whenever they are due.
+    /// Returns all pending deliveries that are not being made, whenever they are due.
     pub fn pending_deliveries(&self) -> Vec<Due> {
-        let due = |(_, created, delivery): &(Timestamp, Timestamp, DeliveryKind)| {
-            self.entries.get(created).map(|entry| Due { id: entry.id, delivery: *delivery })
-        };
-        self.calls.iter().filter_map(due).collect()
+        let queued = self.calls.iter().map(|(_, created, delivery)| (*created, *delivery));
+        let held = self.pending_creations.iter().filter_map(|(created, creation)| {
+            creation.held_end?;
+            Some((*created, DeliveryKind::End(creation.end?)))
+        });
+        let due = |(created, delivery)| self.entries.get(&created).map(|entry| Due { id: entry.id, delivery });
+        queued.chain(held).filter_map(due).collect()
     }
 
     /// Removes a delivery, whenever it is due.
@@ -513,7 +526,13 @@ impl TranscriptionIndex {
         let Some(created) = self.by_id.get(&due.id).copied() else { return };
         match due.delivery {
             DeliveryKind::Creation => self.set_creation_due(created, None),
-            DeliveryKind::End(_) => self.calls.retain(|(_, of, delivery)| (*of, *delivery) != (created, due.delivery)),
+            DeliveryKind::End(number) => {
+                self.calls.retain(|(_, of, delivery)| (*of, *delivery) != (created, due.delivery));
+                let creation = self.pending_creations.get_mut(&created);
+                if let Some(creation) = creation.filter(|creation| creation.end == Some(number)) {
+                    creation.held_end = None;
+                }
+            }
         }
     }
 
@@ -522,13 +541,32 @@ impl TranscriptionIndex {
         let Some(created) = self.by_id.get(&due.id).copied() else { return };
         match due.delivery {
             DeliveryKind::Creation => self.set_creation_due(created, Some(at)),
-            DeliveryKind::End(_) => drop(self.calls.insert((at, created, due.delivery))),
+            DeliveryKind::End(number) => self.queue_end(created, number, at),
         }
     }
 
     fn add_calls(&mut self, created: Timestamp, calls: &[DeliveryState]) {
-        let due = |(number, call): (usize, &DeliveryState)| Some((call.due?, created, DeliveryKind::End(number)));
-        self.calls.extend(calls.iter().enumerate().filter_map(due));
+        for (number, call) in calls.iter().enumerate() {
+            let Some(due) = call.due else { continue };
+            if let Some(creation) = self.pending_creations.get_mut(&created).filter(|_| call.to == Callee::Webhook) {
+                creation.end = Some(number);
+            }
+            self.queue_end(created, number, due);
+        }
+    }
+
+    /// Queues a delivery of an end. That to the webhook waits for an attempt of a pending creation, which is made at
+    /// this time or before.
+    fn queue_end(&mut self, created: Timestamp, number: usize, at: Timestamp) {
+        let creation = self.pending_creations.get_mut(&created).filter(|creation| creation.end == Some(number));
+        let Some(creation) = creation else {
+            self.calls.insert((at, created, DeliveryKind::End(number)));
+            return;
+        };
+        creation.held_end = Some(at);
+        if creation.due.is_some_and(|due| due > at) {
+            self.set_creation_due(created, Some(at));
+        }
     }
 
     fn load(&mut self, owner: Hash) -> &mut Load {

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
 use crate::server::storage::files;
-use crate::server::storage::index::{IndexEntry, QueueKind, TranscriptionIndex};
+use crate::server::storage::index::{IndexEntry, QueueKind, StoredDeliveries, TranscriptionIndex};
 use crate::server::storage::kill_count::{Starts, TranscriptionWork};
 use crate::server::storage::log::group_commit::GroupCommit;
 use crate::server::storage::log::ledger::{LEDGER, TranscriptionLog};
@@ -98,10 +98,7 @@ pub fn open(
     let upload_store = upload_store.map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
-    let mut index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
-    if rules.webhook {
-        index.report_unfinished();
-    }
+    let index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
     let committer = GroupCommit::start(&ledger).map_err(failed)?;
     committer.request_compaction();
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
@@ -232,5 +229,6 @@ fn restore(
     upload_store.add_records(&owner, bytes);
     let (metadata, set_aside) = (head.metadata, head.set_aside);
     let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes, set_aside };
-    index.restore(head.created, entry, waits, &head.calls, kills);
+    let deliveries = StoredDeliveries { creation: head.creation.as_ref(), ends: &head.calls };
+    index.restore(head.created, entry, waits, deliveries, kills);
 }

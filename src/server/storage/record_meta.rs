@@ -39,6 +39,10 @@ pub struct RecordMeta<P = Value> {
     /// from one that was not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<Callee>,
+    /// The delivery of its creation to the webhook. Absent if no webhook was configured when it was created, and in
+    /// records of older releases, which did not store it: their creations are not reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creation: Option<DeliveryState>,
     /// The deliveries of its end; decided when it ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<DeliveryState>,
@@ -78,7 +82,7 @@ pub struct TranscriptionFailure {
     pub message: String,
 }
 
-/// One delivery of the end, and its progress.
+/// One delivery of the creation or of the end, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryState {
     pub to: Callee,

@@ -66,6 +66,7 @@ impl TranscriptionStore {
         let TakenTranscription { owner, upload, created, .. } = *taken;
         let file = self.upload_store.file_info(upload).unwrap_or_default();
         let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
+        let creation = None;
         let upload = upload.to_string();
         let set_aside = false;
         Ok(RecordMeta {
@@ -79,6 +80,7 @@ impl TranscriptionStore {
             params,
             metadata,
             callback,
+            creation,
             calls,
             set_aside,
         })
@@ -96,7 +98,7 @@ impl TranscriptionStore {
     /// Whether a transcription whose file is missing was deleted. Waits for a deletion in progress: it removes the file
     /// before the entry of the index.
     fn is_deleted(&self, id: Uuid, owner: &Hash) -> bool {
-        drop(self.settle_lock());
+        drop(self.settle_lock(id));
         self.status_and_upload(id, owner).is_none()
     }
 

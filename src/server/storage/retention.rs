@@ -76,7 +76,7 @@ impl TranscriptionStore {
     /// still find the create in the log, a deletion is written there first. With `by_request` the audio is removed too,
     /// unless another transcription uses it; otherwise it stays for as long as `uploads` says.
     fn remove(&self, id: Uuid, by_request: bool) -> io::Result<()> {
-        let _settling = self.settle_lock();
+        let _settling = self.settle_lock(id);
         if self.ledger.contains(id) {
             self.committer.write_and_wait(&LogLine::deletion(id))?;
             crash_points::point(Point::Struck);

@@ -6,7 +6,7 @@
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
 //! uploads/ID, uploads/ID.json
-//! ledger/N.log               accepted creates that have not ended (see `log`)
+//! ledger/N.log               accepted creates that have not ended, with the delivery of their creation (see `log`)
 //! transcriptions/ID.json     an ended transcription: how it ended, and its deliveries; earlier releases
 //!                            wrote it when the create was accepted, and such files are read
 //! results/ID.json            the result, as the interface defines it
@@ -84,6 +84,9 @@ pub struct TakenTranscription {
     pub(crate) created: Timestamp,
 }
 
+/// The number of locks that the transcriptions of a store share.
+const SETTLE_LOCKS: usize = 64;
+
 /// The store. Its methods block on the disk, except for [`accept`](Self::accept): call them from a thread that may
 /// block.
 pub struct TranscriptionStore {
@@ -92,8 +95,9 @@ pub struct TranscriptionStore {
     pub(crate) rules: StoreRules,
     pub(crate) clock: Arc<dyn Clock>,
     index: Mutex<TranscriptionIndex>,
-    /// Held while the record of an ended transcription is changed or removed.
-    settling: Mutex<()>,
+    /// Held while the record of a transcription is changed or removed after its creation; each for the ids that fall to
+    /// it, so that the syncs of different transcriptions run beside each other.
+    settling: [Mutex<()>; SETTLE_LOCKS],
     /// Notified for each transcription that can be recognised.
     pub bell: Notify,
     /// Notified for each transcription whose audio is to be fetched.
@@ -149,7 +153,7 @@ impl TranscriptionStore {
             rules,
             clock,
             index: Mutex::new(index),
-            settling: Mutex::new(()),
+            settling: std::array::from_fn(|_| Mutex::new(())),
             bell: Notify::new(),
             fetching: Notify::new(),
             calling: Notify::new(),
@@ -348,6 +352,7 @@ impl TranscriptionStore {
 
     fn end_as(&self, taken: &TakenTranscription, ended: TranscriptionEnd, set_aside: bool) -> io::Result<()> {
         let is_done = ended.failure.is_none();
+        let settling = self.settle_lock(taken.id);
         let head = self.record_meta(taken.id).or_else(|error| self.partial_record(taken, error))?;
         let calls = policy::initial_deliveries(head.callback.clone(), self.rules.webhook, &ended);
         let head = RecordMeta { ended: Some(ended), calls, set_aside, ..head };
@@ -365,6 +370,7 @@ impl TranscriptionStore {
         self.in_progress().remove(&taken.id);
         index.end(taken.created, &head, bytes);
         drop(index);
+        drop(settling);
         // The audio of a transcription that was set aside stays, for a person who investigates.
         if !set_aside {
             self.upload_store.release(taken.upload);
@@ -409,8 +415,10 @@ impl TranscriptionStore {
         self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn settle_lock(&self) -> MutexGuard<'_, ()> {
-        self.settling.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn settle_lock(&self, id: Uuid) -> MutexGuard<'_, ()> {
+        // Ids are random, also in their last byte.
+        let [.., last] = *id.as_bytes();
+        self.settling[usize::from(last) % SETTLE_LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

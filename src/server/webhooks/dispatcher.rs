@@ -1,7 +1,7 @@
 //! Delivers the ends of transcriptions to callbacks, and their creations and ends to the webhook (interface, "Events").
 //!
-//! Each end is delivered at least once: a delivery is recorded as complete after it was received, so a process that
-//! dies in between repeats it. A creation is dropped at the end, and reported again after a restart. Keys share the places: a delivery that gives up its place is aborted, does not count as
+//! Each of them is delivered at least once: a delivery is recorded as complete after it was received, so a process that
+//! dies in between repeats it. Keys share the places: a delivery that gives up its place is aborted, does not count as
 //! an attempt, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
@@ -12,9 +12,10 @@ use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
 use crate::server::fetch::ssrf_guard::AddressPolicy;
 use crate::server::recognition::worker::{AGAIN, catch_panic};
-use crate::server::storage::index::{DeliveryKind, Due, NextCall};
+use crate::server::storage::index::{Due, NextCall};
 use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
 use crate::server::webhooks::pending::PendingDeliveries;
+use crate::server::webhooks::policy::DeliveryFailure;
 use crate::server::webhooks::signature;
 use crate::server::webhooks::signature::SigningSecret;
 use crate::tls::trust::{self, Authorities};
@@ -96,8 +97,6 @@ impl Dispatcher {
 
     /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
-        let own = Arc::clone(&self);
-        elsewhere(move || own.pending_deliveries.load(&own.store)).await;
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
         let (mut queue, mut calls, mut in_progress) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
@@ -204,7 +203,7 @@ impl Dispatcher {
             }
         };
         let (store, outcome) = (Arc::clone(&self.store), result.clone());
-        let recorded = elsewhere(move || store.record_attempt(due, outcome)).await;
+        let recorded = elsewhere(move || store.record_attempt(due, &outcome)).await;
         underway.complete();
         if matches!(recorded, Ok(false)) {
             self.pending_deliveries.remove(due);
@@ -215,43 +214,35 @@ impl Dispatcher {
                 self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
             }
             (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the service called the receiver of a transcription"),
-            (Ok(true), Err(words)) => {
-                tracing::info!(id = %due.id, words, "a webhook call failed; the service tries again");
+            (Ok(true), Err(failure)) => {
+                tracing::info!(id = %due.id, words = failure.message(), "a webhook call failed; the service tries again");
             }
-            (Ok(false), Err(words)) if due.delivery == DeliveryKind::Creation && self.has_ended(due) => {
-                tracing::debug!(id = %due.id, words, "the webhook did not hear of a creation before the end");
-            }
-            (Ok(false), Err(words)) => {
-                tracing::warn!(id = %due.id, words, "a webhook call failed for the last time; the service gives up");
+            (Ok(false), Err(failure)) => {
+                tracing::warn!(id = %due.id, words = failure.message(), "a webhook call failed for the last time; the service gives up");
             }
         }
         true
     }
 
-    fn has_ended(&self, due: Due) -> bool {
-        self.store.index().find_unfinished(due.id).is_none()
-    }
-
     /// Returns the message for a forbidden address. Logs each host once, because the administrator may want to allow
     /// it; the rest of an address may be a secret.
-    fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> String {
+    fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> DeliveryFailure {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
             tracing::warn!(host, reason = %forbidden, "the service must not call this receiver, which is on a private network; `fetch_private = true` in [serve] allows it");
         }
-        forbidden.to_string()
+        DeliveryFailure::NoAnswer(forbidden.to_string())
     }
 
-    async fn call(&self, due: Due, delivery: Delivery) -> Result<(), String> {
+    async fn call(&self, due: Due, delivery: Delivery) -> Result<(), DeliveryFailure> {
+        let parse = |url: &str| Url::parse(url).map_err(|error| DeliveryFailure::NoAnswer(error.to_string()));
         let (url, method, secret) = match &delivery.to {
             Callee::Callback { url, method } => {
-                let url = Url::parse(url).map_err(|error| error.to_string())?;
+                let url = parse(url)?;
                 let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
                 (url, method, None)
             }
-            Callee::FirstVersion { url, .. } => {
-                (Url::parse(url).map_err(|error| error.to_string())?, Method::POST, None)
-            }
+            Callee::FirstVersion { url, .. } => (parse(url)?, Method::POST, None),
             Callee::Webhook => {
                 // The webhook was removed from the configuration meanwhile.
                 let Some(ServiceWebhook { url, secret }) = &self.webhook else { return Ok(()) };
@@ -277,12 +268,12 @@ impl Dispatcher {
         };
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
-            Ok(response) => Err(format!("the receiver answered {}", response.status())),
+            Ok(response) => Err(DeliveryFailure::Refused(format!("the receiver answered {}", response.status()))),
             Err(error) if ssrf_guard::is_forbidden(&error) => Err(self.forbidden(&host, &ssrf_guard::Forbidden)),
             // Without the address, because it may contain a secret of the caller.
             Err(error) => {
                 let error = error.without_url();
-                Err(trust::refused(&error).unwrap_or_else(|| error.to_string()))
+                Err(DeliveryFailure::NoAnswer(trust::refused(&error).unwrap_or_else(|| error.to_string())))
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Decides which addresses are called about an end, what is sent, and when an attempt is repeated (interface,
 //! "Events"). Pure.
 //!
-//! Choices where the interface is silent: the webhook gets the creation and the end; a creation that was not received
-//! before the end is not reported any more, and after a restart it is reported again. A callback gets the end, with the
-//! result; `callback_url` counts unless `callback` is false, and `callback_config` takes precedence.
+//! Choices where the interface is silent: the webhook gets the creation and the end. The creation is tried before each
+//! attempt of the end, so that it comes first; a receiver that answers the creation with an error gets the end all the
+//! same. What was created without a webhook, or by an older release, which did not store what the webhook had received,
+//! has an end and no creation. A callback gets the end, with the result; `callback_url` counts unless `callback` is
+//! false, and `callback_config` takes precedence.
 
 use crate::backpressure::backoff::Growth;
 use crate::domain::names::Timestamp;
@@ -58,6 +60,29 @@ pub fn callback_target(params: &Params) -> Option<Callee> {
         None => (params.callback_url.clone()?, CallbackMethod::Post),
     };
     Some(Callee::Callback { url, method })
+}
+
+/// Why a delivery was not received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryFailure {
+    /// The receiver answered, and not with success.
+    Refused(String),
+    /// There was no answer.
+    NoAnswer(String),
+}
+
+impl DeliveryFailure {
+    /// Returns the reason, for people.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Refused(message) | Self::NoAnswer(message) => message,
+        }
+    }
+}
+
+/// Returns the delivery of a creation, which is due at once; `None` without a webhook.
+pub fn creation_delivery(webhook: bool, created: Timestamp) -> Option<DeliveryState> {
+    webhook.then_some(DeliveryState { to: Callee::Webhook, failed: 0, due: Some(created), error: None })
 }
 
 /// Returns the deliveries for a transcription that has ended.
@@ -131,11 +156,17 @@ pub fn delivery_id(id: Uuid, event: &str) -> String {
     format!("{id}.{event}")
 }
 
-/// Returns the state of a delivery after one more failure: when it is due again, or not due if it is given up.
-pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp, error: String) -> DeliveryState {
+/// Returns the state of a delivery after one more attempt. After a failure it is due again, or not if it is given up.
+pub fn after_attempt(
+    call: &DeliveryState,
+    outcome: &Result<(), DeliveryFailure>,
+    patience: &DeliveryRetries,
+    now: Timestamp,
+) -> DeliveryState {
+    let Err(failure) = outcome else { return DeliveryState { due: None, error: None, ..call.clone() } };
     let failed = call.failed.saturating_add(1);
     let due = patience.backoff(failed).map(|wait| now.saturating_add(wait));
-    DeliveryState { to: call.to.clone(), failed, due, error: Some(error) }
+    DeliveryState { to: call.to.clone(), failed, due, error: Some(failure.message().to_owned()) }
 }
 
 #[cfg(test)]
@@ -192,7 +223,9 @@ mod tests {
         assert_eq!(waits, [Some(10), Some(30), Some(90), Some(100), None, None]);
         let call = DeliveryState { to: Callee::Webhook, failed: 4, due: Some(Timestamp(0)), error: None };
         let error = Some("no answer".to_owned());
-        let after = after_failure(&call, &patience, Timestamp(7), "no answer".to_owned());
-        assert_eq!(after, DeliveryState { failed: 5, due: None, error, ..call });
+        let outcome = Err(DeliveryFailure::NoAnswer("no answer".to_owned()));
+        let after = after_attempt(&call, &outcome, &patience, Timestamp(7));
+        assert_eq!(after, DeliveryState { failed: 5, due: None, error, ..call.clone() });
+        assert_eq!(after_attempt(&call, &Ok(()), &patience, Timestamp(7)), DeliveryState { due: None, ..call });
     }
 }

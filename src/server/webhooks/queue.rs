@@ -1,5 +1,5 @@
-//! The deliveries of a store. They are part of the transcriptions' records, so that an end and its deliveries become
-//! durable in one write.
+//! The deliveries of a store. They are part of the transcriptions' records, so that a creation or an end becomes durable
+//! in one write with its deliveries.
 
 use crate::domain::names::Timestamp;
 use crate::server::http::streamed::{StoredResult, StreamedJson};
@@ -7,10 +7,12 @@ use crate::server::recognition::worker::AGAIN;
 use crate::server::storage::index::{DeliveryKind, Due, NextCall};
 use crate::server::storage::kill_count;
 use crate::server::storage::kill_count::{TranscriptionWork, Underway};
+use crate::server::storage::log::ledger::LogLine;
 use crate::server::storage::transcriptions::{
-    Callee, DeliveryState, TranscriptionEnd, TranscriptionFailure, TranscriptionState, TranscriptionStore,
+    Callee, DeliveryState, RecordMeta, TranscriptionEnd, TranscriptionFailure, TranscriptionState, TranscriptionStore,
 };
 use crate::server::webhooks::policy;
+use crate::server::webhooks::policy::DeliveryFailure;
 use crate::wire::event;
 use crate::wire::record;
 use crate::wire::result::ResultBody;
@@ -33,12 +35,11 @@ impl TranscriptionStore {
         self.index().pop_delivery(now, self.rules.patience.longest.max(AGAIN))
     }
 
-    /// Returns the content of a delivery; `None` if its transcription was deleted, or has ended before its creation was
-    /// received.
+    /// Returns the content of a delivery; `None` if its transcription was deleted.
     pub fn delivery(&self, due: Due) -> io::Result<Option<Delivery>> {
         let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
         let number = match due.delivery {
-            DeliveryKind::Creation => return Ok(self.creation_delivery(due.id)),
+            DeliveryKind::Creation => return Ok(Some(creation_delivery(due.id))),
             DeliveryKind::End(number) => number,
         };
         let Some(TranscriptionState { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
@@ -55,17 +56,6 @@ impl TranscriptionStore {
         };
         let name = policy::delivery_id(due.id, policy::event_name(ended));
         Ok(Some(Delivery { to: call.to.clone(), name, body }))
-    }
-
-    fn creation_delivery(&self, id: Uuid) -> Option<Delivery> {
-        let mut index = self.index();
-        if index.find_unfinished(id).is_none() {
-            index.forget_creation(id);
-            return None;
-        }
-        drop(index);
-        let body = StreamedJson::in_memory(policy::creation_body(id));
-        Some(Delivery { to: Callee::Webhook, name: policy::delivery_id(id, event::CREATED), body })
     }
 
     /// Records on the disk that an attempt begins. If the service is killed before the returned value is dropped, the
@@ -88,56 +78,68 @@ impl TranscriptionStore {
         let due = self.index().pending_deliveries();
         for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::delivery_id(*due))) {
             self.index().remove_delivery(due);
-            if due.delivery == DeliveryKind::Creation {
-                // Its failures are not kept on the disk, so it could kill the service at every start.
-                self.index().forget_creation(due.id);
-                continue;
-            }
-            let killed = Err("the service was killed during the call".to_owned());
-            if let Err(error) = self.record_attempt(due, killed) {
+            let killed = Err(DeliveryFailure::NoAnswer("the service was killed during the call".to_owned()));
+            if let Err(error) = self.record_attempt(due, &killed) {
                 tracing::error!(id = %due.id, %error, "cannot count a webhook call during which the service was killed; the service repeats it after the next start");
             }
         }
         kills.into_keys().for_each(|key| self.starts.clear(key));
     }
 
-    /// Stores the outcome of an attempt; an error says why the receiver did not get it. Returns whether there will be
-    /// another attempt.
+    /// Stores the outcome of an attempt. Returns whether there will be another attempt.
     ///
     /// # Errors
     /// Errors of the file system: the delivery is then repeated.
-    pub fn record_attempt(&self, due: Due, outcome: Result<(), String>) -> io::Result<bool> {
+    pub fn record_attempt(&self, due: Due, outcome: &Result<(), DeliveryFailure>) -> io::Result<bool> {
+        let _settling = self.settle_lock(due.id);
+        if self.index().get(due.id).is_none() {
+            return Ok(false);
+        }
         match due.delivery {
-            DeliveryKind::Creation => Ok(self.record_creation_attempt(due, outcome.is_ok())),
+            DeliveryKind::Creation => self.record_creation_attempt(due, outcome),
             DeliveryKind::End(number) => self.record_end_attempt(due, number, outcome),
         }
     }
 
-    /// The outcome is kept in memory only: after a restart, the creation of what has not ended is reported again.
-    fn record_creation_attempt(&self, due: Due, is_delivered: bool) -> bool {
+    fn record_creation_attempt(&self, due: Due, outcome: &Result<(), DeliveryFailure>) -> io::Result<bool> {
+        let next_due = self.store_creation_attempt(due.id, outcome)?.and_then(|creation| creation.due);
         let mut index = self.index();
-        let failed = if is_delivered { None } else { index.count_creation_failure(due.id) };
-        let wait = failed.and_then(|failed| self.rules.patience.backoff(failed));
-        match wait {
-            Some(wait) => index.requeue_delivery(due, self.clock.now().saturating_add(wait)),
+        if matches!(outcome, Err(DeliveryFailure::Refused(_))) {
+            index.allow_end_before_creation(due.id);
+        }
+        match next_due {
+            Some(next_due) => index.requeue_delivery(due, next_due),
             None => index.forget_creation(due.id),
         }
         drop(index);
         self.calling.notify_one();
-        wait.is_some()
+        Ok(next_due.is_some())
     }
 
-    fn record_end_attempt(&self, due: Due, number: usize, outcome: Result<(), String>) -> io::Result<bool> {
-        let _settling = self.settle_lock();
-        if self.index().get(due.id).is_none() {
-            return Ok(false);
+    /// Returns the new state of the delivery; `None` if the record has none, because it was damaged.
+    fn store_creation_attempt(
+        &self,
+        id: Uuid,
+        outcome: &Result<(), DeliveryFailure>,
+    ) -> io::Result<Option<DeliveryState>> {
+        let now = self.clock.now();
+        let after = |creation: &DeliveryState| policy::after_attempt(creation, outcome, &self.rules.patience, now);
+        if let Some(head) = self.ledger.read_verbatim(id)? {
+            let creation = head.creation.as_ref().map(after);
+            let line = LogLine::acceptance(id, &RecordMeta { creation: creation.clone(), ..head })?;
+            let _in_place = self.ledger.keep_in_place();
+            return self.committer.write_and_wait(&line).map(|()| creation);
         }
+        let head = self.record_meta(id)?;
+        let creation = head.creation.as_ref().map(after);
+        self.write_head(id, &RecordMeta { creation: creation.clone(), ..head })?;
+        Ok(creation)
+    }
+
+    fn record_end_attempt(&self, due: Due, number: usize, outcome: &Result<(), DeliveryFailure>) -> io::Result<bool> {
         let mut head = self.record_meta(due.id)?;
         let Some(call) = head.calls.get_mut(number) else { return Ok(false) };
-        *call = match outcome {
-            Ok(()) => DeliveryState { due: None, error: None, ..call.clone() },
-            Err(error) => policy::after_failure(call, &self.rules.patience, self.clock.now(), error),
-        };
+        *call = policy::after_attempt(call, outcome, &self.rules.patience, self.clock.now());
         let next_due = call.due;
         self.write_head(due.id, &head)?;
         if let Some(next_due) = next_due {
@@ -156,6 +158,11 @@ impl TranscriptionStore {
 /// Largest result that a delivery of the first version carries, in bytes: each is made in memory, which takes some ten
 /// times as much, and several are made at once. Some hours of speech have less.
 const V1_LARGEST: u64 = 4 << 20;
+
+fn creation_delivery(id: Uuid) -> Delivery {
+    let body = StreamedJson::in_memory(policy::creation_body(id));
+    Delivery { to: Callee::Webhook, name: policy::delivery_id(id, event::CREATED), body }
+}
 
 fn v1_body(
     id: Uuid,

@@ -4,6 +4,7 @@
 use crate::domain::path::RelPath;
 use crate::domain::pattern::limit_violation;
 use crate::rooted_path::RootedPath;
+use crate::shortage::{self, Shortage};
 use crate::source::filter::rules::Rule;
 use crate::source::metadata::small_file::read;
 use ignore::Match;
@@ -101,7 +102,8 @@ impl IgnoreFiles {
     }
 
     fn lines(&mut self, folder: &Path) -> Lines {
-        let read = match read(&RootedPath::new(&self.root, folder.join(IGNORE_FILE))) {
+        let path = RootedPath::new(&self.root, folder.join(IGNORE_FILE));
+        let read = match shortage::wait_out(|| read(&path), |words| Shortage::in_words(words), || true) {
             Ok(None) => return Lines::None,
             Ok(Some(file)) => compile(folder, &file.text),
             Err(why) => Err(why),

@@ -7,6 +7,7 @@ use super::source_mount::Mount;
 use super::storage::Storage;
 use super::table;
 use crate::clock::Uptime;
+use crate::shortage::{self, SHORTAGE_PATIENCE, SHORTAGE_WAIT, Shortage};
 use crate::source::mount::disk::{Disk, Disks};
 use crate::source::ownership::owner::OwnershipRefusal;
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ pub struct Away {
     folder: PathBuf,
     why: String,
     refused: Option<Box<OwnershipRefusal>>,
+    /// Whether the folder could not be checked for want of something of this machine.
+    is_shortage: bool,
 }
 
 impl Away {
@@ -45,8 +48,16 @@ impl Away {
         self.refused.as_ref().is_some_and(|refused| refused.waits.is_some())
     }
 
+    /// Whether the folder could not be checked for want of file descriptors, memory or processes. This says nothing
+    /// about the folder.
+    pub fn is_shortage(&self) -> bool {
+        self.is_shortage
+    }
+
     fn then(&self) -> &str {
-        self.refused().unwrap_or("scribed changes nothing until it is back")
+        let otherwise =
+            if self.is_shortage { "scribed tries again" } else { "scribed changes nothing until it is back" };
+        self.refused().unwrap_or(otherwise)
     }
 }
 
@@ -133,9 +144,26 @@ impl Mount {
         }
     }
 
+    /// While this machine lacks something that the check needs, the check is repeated, and nothing is concluded.
     async fn check_in_turn(&self, _turn: &tokio::sync::MutexGuard<'_, ()>) -> Result<(), Away> {
-        let result = self.storage.look(&*self.clock).await;
-        self.record_check(result)
+        let began = self.clock.uptime();
+        loop {
+            let result = self.storage.look(&*self.clock).await;
+            let Some(shortage) = result.as_ref().err().and_then(UnknownFolder::shortage) else {
+                return self.record_check(result);
+            };
+            if self.clock.uptime().since(began) >= SHORTAGE_PATIENCE {
+                return Err(self.unchecked(&shortage));
+            }
+            shortage::report(&shortage.to_string(), SHORTAGE_WAIT);
+            self.clock.sleep(SHORTAGE_WAIT).await;
+        }
+    }
+
+    /// Returns why the folder could not be checked. What the last check found stays.
+    fn unchecked(&self, shortage: &Shortage) -> Away {
+        self.availability.expire();
+        Away { is_shortage: true, ..self.away_because(format!("cannot be checked: {shortage}"), None) }
     }
 
     /// Checks whether a file may be written into the folder now: it is available and, as far as known, no bare mount
@@ -149,7 +177,11 @@ impl Mount {
             return Err(away); // whoever asks in turn learns when that is over
         }
         // The disks are not looked up again: they change rarely, and the next asynchronous check finds a change.
-        self.log_change(folder.look_here().map(drop))?;
+        let looked = folder.look_here().map(drop);
+        if let Some(shortage) = looked.as_ref().err().and_then(UnknownFolder::shortage) {
+            return Err(self.unchecked(&shortage));
+        }
+        self.log_change(looked)?;
         if folder.is_bare_here() { Err(self.bare_folder()) } else { Ok(()) }
     }
 
@@ -180,7 +212,7 @@ impl Mount {
 
     fn away_because(&self, why: String, refused: Option<OwnershipRefusal>) -> Away {
         let folder = self.source().folder.clone();
-        Away { what: self.storage.noun(), folder, why, refused: refused.map(Box::new) }
+        Away { what: self.storage.noun(), folder, why, refused: refused.map(Box::new), is_shortage: false }
     }
 
     /// Returns when the folder is found to be away: work in it would hang or be in vain.
@@ -192,8 +224,9 @@ impl Mount {
                 () = self.clock.sleep(WHILE_WORKING) => {}
                 _ = away.wait_for(Option::is_some) => {}
             }
-            if let Err(away) = self.there().await {
-                return away;
+            match self.there().await {
+                Err(away) if !away.is_shortage() => return away,
+                _ => {}
             }
         }
     }

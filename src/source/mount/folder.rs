@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::sections::schedule::Schedule;
 use crate::permission_errors::{describe_error, explain_error};
+use crate::shortage::{self, Shortage};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::disk::Disk;
 use crate::source::ownership::claim::{Claim, ClaimMoment, ClaimResult, ClaimTerms};
@@ -239,5 +240,9 @@ pub(super) fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk
 }
 
 fn is_bare(folder: &Path) -> bool {
-    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+    match shortage::retry(|| std::fs::read_dir(folder)) {
+        Ok(mut entries) => entries.next().is_none(),
+        // Nobody knows what is in it, so nothing is concluded from it.
+        Err(error) => Shortage::of(&error).is_some(),
+    }
 }

@@ -6,6 +6,7 @@ use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::durable_file::{Durability, RenamedFile};
 use crate::permission_errors::{chown_file_to_folder_owner, explain_error, explain_state_at};
+use crate::shortage::Shortage;
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::nested_mounts;
 use crate::source::mount::table;
@@ -151,6 +152,17 @@ pub enum UnknownFolder {
     /// The folder is present, and this installation may not work in it.
     #[error("{}", .0.why)]
     Refused(OwnershipRefusal),
+}
+
+impl UnknownFolder {
+    /// Returns what this machine lacks, if that is why the folder could not be checked.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Away(words) => Shortage::in_words(words).or_else(Shortage::now),
+            Self::Refused(refused) => Shortage::in_words(&refused.why),
+            Self::NoMarker | Self::OtherMarker | Self::OtherFileSystem { .. } => None,
+        }
+    }
 }
 
 /// Checks that a folder is the known one. By an empty marker a person confirms that it is.

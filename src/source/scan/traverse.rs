@@ -8,6 +8,7 @@ use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::{LinkInPath, RootedPath};
+use crate::shortage::{self, Shortage};
 use crate::source::filter::builtin::is_leftover;
 use crate::source::filter::rules::{
     EntryKind, FilterResult, LONG_PATH_FIX, Rule, filter_entry_with_ignore_files, filter_path_with_ignore_files,
@@ -151,7 +152,7 @@ impl Traversal<'_> {
         if start.as_os_str().is_empty() {
             return self.traverse_folders(start, &|_| Visit::Files);
         }
-        let stat = match rooted_path.stat() {
+        let stat = match self.wait_out(|| rooted_path.stat()) {
             Ok(stat) => stat,
             Err(error) => return self.report_error(&rooted_path.full(), &error),
         };
@@ -193,7 +194,7 @@ impl Traversal<'_> {
         // The source's folder itself may be a link. It is opened again each time: a share may have been mounted or
         // unmounted.
         let rooted_path = self.rooted(folder);
-        let open = match OpenFolder::open(&rooted_path) {
+        let open = match self.wait_out(|| OpenFolder::open(&rooted_path)) {
             Ok(open) => open,
             Err(error) => return self.report_error(&full, &error),
         };
@@ -275,6 +276,11 @@ impl Traversal<'_> {
 
     fn rooted(&self, path: &Path) -> RootedPath {
         RootedPath::new(&self.source.folder, path)
+    }
+
+    /// Repeats an access while this machine lacks something for it: a folder that is passed over would be missed.
+    fn wait_out<T>(&self, access: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        shortage::wait_out(access, Shortage::of, || !self.sender.is_closed())
     }
 
     /// Reports an error. An entry that has disappeared is none.

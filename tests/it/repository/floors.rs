@@ -104,7 +104,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "store") if name.starts_with("store/contract") => 1,
         (
             "client/contract" | "clock" | "crash_points" | "rooted_path" | "permission_errors" | "durable_file"
-            | "blocking",
+            | "blocking" | "shortage",
             _,
         )
         | (_, "wire" | "tls" | "html" | "backpressure" | "captions" | "review" | "voice") => 1,

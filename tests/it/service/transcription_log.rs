@@ -501,6 +501,7 @@ fn head() -> RecordMeta<Box<RawValue>> {
         params,
         metadata,
         callback,
+        creation: None,
         calls,
         set_aside: false,
     }

@@ -11,6 +11,7 @@ use scribed::testing::server::storage::transcriptions::{
     TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
 use scribed::testing::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
+use scribed::testing::server::webhooks::policy::DeliveryFailure;
 use scribed::testing::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -355,60 +356,154 @@ async fn a_call_is_due_although_the_clock_was_set_back() {
     let id = ended(&store, 1000 * DAY, "{}").await;
     let NextCall::Due(creation) = store.next_delivery(Timestamp(1000 * DAY)) else { panic!("it is due") };
     assert_eq!(creation, Due { id, delivery: DeliveryKind::Creation });
-    assert!(store.delivery(creation).unwrap().is_none(), "it has ended");
+    assert!(!store.record_attempt(creation, &Ok(())).unwrap());
     let NextCall::Due(due) = store.next_delivery(Timestamp(1000 * DAY)) else { panic!("it is due") };
-    let failed = || Err("no answer".to_owned());
-    assert_eq!((due.id, store.record_attempt(due, failed()).unwrap()), (id, true));
+    assert_eq!((due.id, store.record_attempt(due, &no_answer()).unwrap()), (id, true));
     assert!(matches!(store.next_delivery(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
     drop(store);
     let store = open_with(root.path(), 0, rules).unwrap();
     let NextCall::Due(due) = store.next_delivery(Timestamp(0)) else { panic!("it waits for years") };
-    assert!(!store.record_attempt(due, Ok(())).unwrap());
-    assert_eq!(store.next_delivery(Timestamp(i64::MAX)), NextCall::None);
+    assert!(!store.record_attempt(due, &Ok(())).unwrap());
+    assert_eq!(store.next_delivery(FAR), NextCall::None);
 }
 
-/// The creation is reported until it was received or the transcription has ended, and once more after a restart.
+/// The outcome of each attempt is stored, as those of the end are.
 #[tokio::test]
-async fn a_creation_is_reported_until_the_end() {
+async fn a_creation_that_was_received_or_given_up_is_not_reported_after_a_restart() {
+    let root = TempDir::new().unwrap();
+    let rules = StoreRules { webhook: true, ..rules() };
+    let mut store = open_with(root.path(), 0, rules).unwrap();
+    let upload = kept(&store, 10).await;
+    let ids = [accepted(&store, upload).await.unwrap(), accepted(&store, upload).await.unwrap()];
+    let created = ids.map(|id| Due { id, delivery: DeliveryKind::Creation });
+    drop(store);
+    store = open_with(root.path(), 0, rules).unwrap();
+    assert_eq!(created.map(|_| store.next_delivery(FAR)), created.map(NextCall::Due), "the service was killed");
+    assert_eq!(store.next_delivery(FAR), NextCall::None, "both are being delivered");
+    let body = store.delivery(created[0]).unwrap().unwrap().body.into_bytes().unwrap();
+    let told = format!("{{\"event\":\"transcription.created\",\"payload\":{{\"id\":\"{}\"}}}}", ids[0]);
+    assert_eq!(String::from_utf8(body).unwrap(), told);
+    assert!(!store.record_attempt(created[0], &Ok(())).unwrap());
+    for failed in 1..=rules.patience.attempts {
+        let again = store.record_attempt(created[1], &no_answer()).unwrap();
+        assert_eq!(again, failed < rules.patience.attempts, "{failed}");
+        drop(store);
+        store = open_with(root.path(), 0, rules).unwrap();
+        let next = if again { NextCall::Due(created[1]) } else { NextCall::None };
+        assert_eq!(store.next_delivery(FAR), next, "{failed}");
+    }
+    // Their records are complete: they are recognised, and their ends are reported.
+    for id in ids {
+        let taken = take_for_recognition(&store).unwrap();
+        assert_eq!((taken.id, store.record_meta(id).unwrap().params), (id, json!({})));
+        store.end(&taken, DONE, Some("{}")).unwrap();
+    }
+    assert_eq!(ids.map(|_| store.next_delivery(FAR)), ids.map(|id| NextCall::Due(end_of(id))));
+}
+
+/// Also a receiver that was away hears of the creation before the end; one that refuses creations hears of the end.
+#[tokio::test]
+async fn a_creation_is_reported_before_each_attempt_of_the_end() {
     let root = TempDir::new().unwrap();
     let rules = StoreRules { webhook: true, ..rules() };
     let store = open_with(root.path(), 0, rules).unwrap();
     let upload = kept(&store, 10).await;
-    let ids = [accepted(&store, upload).await.unwrap(), accepted(&store, upload).await.unwrap()];
-    let created = ids.map(|id| Due { id, delivery: DeliveryKind::Creation });
-    let far = Timestamp(i64::MAX);
-    assert_eq!(created.map(|_| store.next_delivery(far)), created.map(NextCall::Due));
-    assert_eq!(store.next_delivery(far), NextCall::None, "both are being delivered");
-    let body = store.delivery(created[0]).unwrap().unwrap().body.into_bytes().unwrap();
-    let told = format!("{{\"event\":\"transcription.created\",\"payload\":{{\"id\":\"{}\"}}}}", ids[0]);
-    assert_eq!(String::from_utf8(body).unwrap(), told);
-    assert!(!store.record_attempt(created[0], Ok(())).unwrap());
-    for failed in 1..=rules.patience.attempts {
-        let again = store.record_attempt(created[1], Err("no answer".to_owned())).unwrap();
-        assert_eq!(again, failed < rules.patience.attempts, "{failed}");
-        if again {
-            assert_eq!(store.next_delivery(far), NextCall::Due(created[1]));
-        }
-    }
-    assert_eq!(store.next_delivery(far), NextCall::None, "it is given up");
+    let id = accepted(&store, upload).await.unwrap();
+    let creation = Due { id, delivery: DeliveryKind::Creation };
+    let end_it = |store: &Arc<TranscriptionStore>| {
+        let taken = take_for_recognition(store).unwrap();
+        store.end(&taken, DONE, Some("{}")).unwrap();
+    };
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(creation));
+    end_it(&store);
+    assert_eq!(store.next_delivery(FAR), NextCall::None, "the creation is being reported");
+    assert!(store.record_attempt(creation, &no_answer()).unwrap());
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(creation));
+    assert_eq!(store.next_delivery(FAR), NextCall::None, "the end waits for the creation");
+    drop(store);
+
+    let store = open_with(root.path(), 0, rules).unwrap();
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(creation));
+    assert_eq!(store.next_delivery(FAR), NextCall::None, "also after a restart");
+    let refused = Err(DeliveryFailure::Refused("the receiver answered 400".to_owned()));
+    assert!(store.record_attempt(creation, &refused).unwrap());
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(end_of(id)), "the receiver does not take the creation");
+    assert!(store.record_attempt(end_of(id), &refused).unwrap());
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(creation), "the receiver is back, perhaps");
+    assert!(!store.record_attempt(creation, &Ok(())).unwrap());
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(end_of(id)));
+    assert!(!store.record_attempt(end_of(id), &Ok(())).unwrap());
     drop(store);
     let store = open_with(root.path(), 0, rules).unwrap();
-    assert_eq!(created.map(|_| store.next_delivery(far)), created.map(NextCall::Due));
-    // One has ended while the webhook was called, one while it waited for another attempt.
-    store.record_attempt(created[1], Err("no answer".to_owned())).unwrap();
-    for id in ids {
-        let taken = take_for_recognition(&store).unwrap();
-        assert_eq!(taken.id, id);
-        store.end(&taken, TranscriptionEnd { at: Timestamp(5), failure: None }, Some("{}")).unwrap();
+    assert_eq!(store.next_delivery(FAR), NextCall::None);
+
+    // The end comes while the creation waits for another attempt: it is not kept waiting for that.
+    let upload = kept(&store, 10).await;
+    let id = accepted(&store, upload).await.unwrap();
+    let creation = Due { id, delivery: DeliveryKind::Creation };
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(creation));
+    assert!(store.record_attempt(creation, &no_answer()).unwrap());
+    assert!(matches!(store.next_delivery(Timestamp(5)), NextCall::In(_)));
+    end_it(&store);
+    assert_eq!(store.next_delivery(Timestamp(5)), NextCall::Due(creation));
+    assert!(!store.record_attempt(creation, &Ok(())).unwrap());
+    assert_eq!(store.next_delivery(Timestamp(5)), NextCall::Due(end_of(id)));
+}
+
+/// Records of releases that did not store whether the webhook had received a creation: an upgrade reports none of
+/// them, and all their ends.
+#[tokio::test]
+async fn a_creation_without_a_stored_delivery_is_not_reported() {
+    let root = TempDir::new().unwrap();
+    let store = open(root.path(), 0).unwrap();
+    let upload = kept(&store, 10).await;
+    let id = accepted(&store, upload).await.unwrap();
+    let log = fs::read(root.path().join("ledger/00000001.log")).unwrap();
+    assert!(!String::from_utf8(log).unwrap().contains("creation"), "as releases wrote it that stored no delivery");
+    drop(store);
+    let store = open_with(root.path(), 0, StoreRules { webhook: true, ..rules() }).unwrap();
+    assert_eq!(store.next_delivery(FAR), NextCall::None);
+    let taken = take_for_recognition(&store).unwrap();
+    store.end(&taken, DONE, Some("{}")).unwrap();
+    assert_eq!(store.next_delivery(FAR), NextCall::Due(end_of(id)));
+}
+
+/// The log is compacted all the time while records are written anew.
+#[tokio::test]
+async fn a_received_creation_stays_so_when_the_log_is_compacted() {
+    let root = TempDir::new().unwrap();
+    let rules = StoreRules { webhook: true, volume: 2_000, queue: 1_000, ..rules() };
+    let mut store = open_with(root.path(), 0, rules).unwrap();
+    let upload = kept(&store, 10).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..20 {
+            ids.push(accepted(&store, upload).await.unwrap());
+        }
+        std::thread::scope(|scope| {
+            while let NextCall::Due(due) = store.next_delivery(FAR) {
+                let store = &store;
+                scope.spawn(move || assert!(!store.record_attempt(due, &Ok(())).unwrap()));
+            }
+        });
+        store.remove_expired();
+        drop(store);
+        store = open_with(root.path(), 0, rules).unwrap();
+        assert_eq!(store.next_delivery(FAR), NextCall::None, "all were received");
     }
-    assert!(!store.record_attempt(created[0], Err("no answer".to_owned())).unwrap());
-    let mut left: Vec<Due> = std::iter::from_fn(|| match store.next_delivery(far) {
-        NextCall::Due(due) => Some(due),
-        NextCall::In(_) | NextCall::None => None,
-    })
-    .collect();
-    left.retain(|due| store.delivery(*due).unwrap().is_some());
-    assert_eq!(left, ids.map(|id| Due { id, delivery: DeliveryKind::End(0) }));
+    let mut listed = listed(&store);
+    listed.reverse();
+    assert_eq!(listed, ids, "nothing is lost");
+}
+
+const FAR: Timestamp = Timestamp(i64::MAX);
+
+fn no_answer() -> Result<(), DeliveryFailure> {
+    Err(DeliveryFailure::NoAnswer("no answer".to_owned()))
+}
+
+fn end_of(id: Uuid) -> Due {
+    Due { id, delivery: DeliveryKind::End(0) }
 }
 
 /// Records from before they said whose they are.

@@ -180,12 +180,8 @@ fn by_name(receiver: &Receiver) -> String {
 #[tokio::test]
 async fn a_call_outlives_kill_9_between_result_and_delivery() {
     let receiver = Receiver::start(Mood::Silent).await;
-    let hook = Receiver::start(Mood::Silent).await;
-    let bed = Bed::new(&format!(
-        "[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\nfetch_private = true\n\
-         webhook = {{ url = \"{}\", secret = \"env:SERVE_KEY\" }}\n[[source]]\nfolder = \"inbox\"\n",
-        hook.url("/hook")
-    ));
+    let hook = Receiver::start(Mood::SilentAfter(1)).await;
+    let bed = bed_with_webhook(&hook);
     let (running, base) = started(&bed);
     let id = created(&base, &receiver.url("/called")).await;
     heard(&receiver, 1).await;
@@ -217,6 +213,75 @@ async fn successes(hook: &Receiver, count: usize) {
     let is_success = |call: &Heard| call.json()["event"] == "transcription.success";
     let told = async || (hook.heard().iter().filter(|call| is_success(call)).count() >= count).then_some(());
     eventually("the webhook is told of the end", told).await;
+}
+
+/// The service is killed and stopped again and again while nothing ends: at each start, what is new and what is not
+/// known to be received is reported, and nothing else.
+#[tokio::test]
+async fn a_creation_is_reported_over_kills_and_not_again_at_each_start() {
+    let (hook, audio) = (Receiver::start(Mood::Status(200)).await, Receiver::start(Mood::Silent).await);
+    let bed = bed_with_webhook(&hook);
+    let mut ids = Vec::new();
+    // Some of them are received, some are not, and some are received without the service's knowledge.
+    for _ in 0..4 {
+        let (running, base) = started(&bed);
+        for _ in 0..5 {
+            ids.push(created_from(&base, &audio.url("/talk.wav")).await);
+        }
+        running.kill();
+    }
+    // The receiver is down at a start.
+    hook.set(Mood::Status(503));
+    let (running, base) = started(&bed);
+    ids.push(created_from(&base, &audio.url("/talk.wav")).await);
+    let last = ids.last().cloned().unwrap();
+    eventually("the receiver refuses a creation", async || (creations(&hook, &last) > 0).then_some(())).await;
+    running.kill();
+    hook.set(Mood::Status(200));
+    let (running, base) = started(&bed);
+    all_received(&hook, &base, &ids).await;
+    running.kill();
+    let known: Vec<usize> = ids.iter().map(|id| creations(&hook, id)).collect();
+    for round in 0..6 {
+        let (running, base) = started(&bed);
+        let new = created_from(&base, &audio.url("/talk.wav")).await;
+        all_received(&hook, &base, std::slice::from_ref(&new)).await;
+        if round % 2 == 0 {
+            running.kill();
+        } else {
+            running.signal(rustix::process::Signal::TERM);
+            running.wait();
+        }
+        assert_eq!(creations(&hook, &new), 1, "in round {round}");
+        let now: Vec<usize> = ids.iter().map(|id| creations(&hook, id)).collect();
+        assert_eq!(now, known, "in round {round}");
+    }
+}
+
+/// Waits until the service knows that the receiver has these creations and all others.
+async fn all_received(hook: &Receiver, base: &str, ids: &[String]) {
+    let all = async || ids.iter().all(|id| creations(hook, id) > 0).then_some(());
+    eventually("all creations are reported", all).await;
+    let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    eventually("the service knows that they were received", async || {
+        let page = client.get(format!("{base}/")).header("x-service-key", "a-key").send().await.ok()?;
+        page.text().await.ok()?.contains("none is pending").then_some(())
+    })
+    .await;
+}
+
+/// How often the webhook was told that this transcription was created.
+fn creations(hook: &Receiver, id: &str) -> usize {
+    let told = json!({ "event": "transcription.created", "payload": { "id": id } });
+    hook.heard().iter().filter(|call| call.json() == told).count()
+}
+
+fn bed_with_webhook(hook: &Receiver) -> Bed {
+    Bed::new(&format!(
+        "[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\nfetch_private = true\n\
+         webhook = {{ url = \"{}\", secret = \"env:SERVE_KEY\" }}\n[[source]]\nfolder = \"inbox\"\n",
+        hook.url("/hook")
+    ))
 }
 
 /// Whoever runs the service hears of it, without the rest of the address.
@@ -256,8 +321,18 @@ async fn created(base: &str, callback: &str) -> String {
     let form = Form::new().part("audio", Part::bytes(speech_piece(0)).file_name("talk.wav"));
     let ask = |path: &str| client.post(format!("{base}{path}")).header("x-service-key", "a-key");
     let uploaded: Value = ask("/v2/upload").multipart(form).send().await.unwrap().json().await.unwrap();
-    let body = json!({ "audio_url": uploaded["audio_url"], "callback_url": callback });
-    let created = ask("/v2/pre-recorded").json(&body).send().await.unwrap();
+    created_with(base, &json!({ "audio_url": uploaded["audio_url"], "callback_url": callback })).await
+}
+
+/// Creates a transcription of audio that the service fetches.
+async fn created_from(base: &str, audio: &str) -> String {
+    created_with(base, &json!({ "audio_url": audio })).await
+}
+
+async fn created_with(base: &str, body: &Value) -> String {
+    let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let ask = client.post(format!("{base}/v2/pre-recorded")).header("x-service-key", "a-key").json(body);
+    let created = ask.send().await.unwrap();
     assert_eq!(created.status(), StatusCode::CREATED);
     created.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
 }

@@ -257,6 +257,8 @@ pub struct Running {
     readers: Option<[std::thread::JoinHandle<String>; 2]>,
     /// Its standard output so far.
     said: std::sync::Arc<Mutex<String>>,
+    /// Its standard error so far.
+    log: std::sync::Arc<Mutex<String>>,
     /// Its working folder.
     folder: Option<PathBuf>,
 }
@@ -265,13 +267,13 @@ impl Running {
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let said = std::sync::Arc::<Mutex<String>>::default();
+        let (said, log) = (std::sync::Arc::<Mutex<String>>::default(), std::sync::Arc::<Mutex<String>>::default());
         let readers = [
             drain(child.stdout.take().unwrap(), std::sync::Arc::clone(&said)),
-            drain(child.stderr.take().unwrap(), std::sync::Arc::default()),
+            drain(child.stderr.take().unwrap(), std::sync::Arc::clone(&log)),
         ];
         let folder = command.get_current_dir().map(Path::to_owned);
-        Self { child, readers: Some(readers), said, folder }
+        Self { child, readers: Some(readers), said, log, folder }
     }
 
     /// Starts `run --json` and returns when it reports that it runs.
@@ -334,6 +336,19 @@ impl Running {
 
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Returns what it has written to standard error so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Lets it have this many files open, or as many as it may: files that are open stay so.
+    pub fn limit_descriptors(&self, limit: Option<u64>) {
+        use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let limits = Rlimit { current: limit.or(maximum), maximum };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limits).unwrap();
     }
 
     /// Waits for the first line on standard output and returns it.

@@ -36,6 +36,8 @@ pub enum Mood {
     Body(Bytes),
     /// Takes the request and never answers.
     Silent,
+    /// Answers this many requests with 200, and is silent from then on.
+    SilentAfter(usize),
 }
 
 pub struct Receiver {
@@ -80,12 +82,17 @@ async fn hear(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    heard.lock().unwrap().push(Heard { method, path: uri.to_string(), headers, body });
+    let count = {
+        let mut heard = heard.lock().unwrap();
+        heard.push(Heard { method, path: uri.to_string(), headers, body });
+        heard.len()
+    };
     let mood = mood.lock().unwrap().clone();
     match mood {
         Mood::Status(code) => StatusCode::from_u16(code).unwrap().into_response(),
         Mood::Redirect(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Mood::Body(body) => body.into_response(),
-        Mood::Silent => std::future::pending().await,
+        Mood::SilentAfter(answered) if count <= answered => StatusCode::OK.into_response(),
+        Mood::Silent | Mood::SilentAfter(_) => std::future::pending().await,
     }
 }

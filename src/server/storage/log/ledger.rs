@@ -1,6 +1,7 @@
 //! The log (its folder is named `ledger`): accepted creates that have not ended, appended to a few files, the volumes,
-//! so that many creates become durable with one sync. A transcription that ends gets a file of its own, and its record
-//! here is no longer needed (see `segment_index`).
+//! so that many creates become durable with one sync. When the webhook was told of a creation, the record is written
+//! once more, and the later line counts. A transcription that ends gets a file of its own, and its record here is no
+//! longer needed (see `segment_index`).
 
 use crate::crash_points::{self, Point};
 use crate::durable_file::{Durability, FinishedFile};
@@ -9,13 +10,14 @@ use crate::server::storage::log::framing;
 use crate::server::storage::log::framing::BLANK;
 use crate::server::storage::log::segment_index::{RecordLocation, SegmentIndex};
 use crate::server::storage::record_meta::RecordMeta;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use uuid::Uuid;
 
 /// The folder in the data directory.
@@ -29,6 +31,9 @@ pub struct TranscriptionLog {
     pub(crate) limit: u64,
     index: Mutex<SegmentIndex>,
     end: Mutex<End>,
+    /// Held for writing while records are copied, and for reading while one is written anew. Of two lines of a record
+    /// the later one counts, so a copy of the earlier line must not come after the new one.
+    copying: RwLock<()>,
 }
 
 /// Where the next line goes.
@@ -47,7 +52,8 @@ impl TranscriptionLog {
     pub fn new(folder: PathBuf, limit: u64, index: SegmentIndex, last: Option<(u64, u64)>) -> io::Result<Self> {
         let (volume, at) = last.unwrap_or((0, limit));
         let end = End { volume, at, refused: Vec::new(), prepared: false };
-        let ledger = Self { folder, limit, index: Mutex::new(index), end: Mutex::new(end) };
+        let (index, end, copying) = (Mutex::new(index), Mutex::new(end), RwLock::default());
+        let ledger = Self { folder, limit, index, end, copying };
         ledger.begin_volume(&mut ledger.end())?;
         Ok(ledger)
     }
@@ -57,10 +63,32 @@ impl TranscriptionLog {
     /// # Errors
     /// Errors of the file system, and `InvalidData` if the record is damaged.
     pub fn read(&self, id: Uuid) -> io::Result<Option<RecordMeta>> {
+        self.read_as(id)
+    }
+
+    /// As [`read`](Self::read), with the parameters as written.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_verbatim(&self, id: Uuid) -> io::Result<Option<RecordMeta<Box<RawValue>>>> {
+        self.read_as(id)
+    }
+
+    fn read_as<H: DeserializeOwned>(&self, id: Uuid) -> io::Result<Option<H>> {
         let Some((place, file)) = self.find(id)? else { return Ok(None) };
         let encoded = self.read_at(place, &file)?;
         let json = framing::decode(&encoded).unwrap_or_default();
-        Ok(serde_json::from_slice::<LogRecord<RecordMeta>>(json)?.head)
+        Ok(serde_json::from_slice::<LogRecord<H>>(json)?.head)
+    }
+
+    /// Keeps records from being copied while another line of a record is written, which replaces the earlier one.
+    pub fn keep_in_place(&self) -> RwLockReadGuard<'_, ()> {
+        self.copying.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the lines of records from being replaced while they are copied.
+    pub(crate) fn begin_copying(&self) -> RwLockWriteGuard<'_, ()> {
+        self.copying.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds and opens a record's volume. The file is opened while the index is locked: a volume leaves the index

@@ -89,7 +89,10 @@ impl SegmentIndex {
             }
         };
         let volume = self.volumes.entry(place.volume).or_default();
-        volume.ids.push(id);
+        // A record that is written anew in the same volume is copied once.
+        if before.is_none_or(|before| before.volume != place.volume) {
+            volume.ids.push(id);
+        }
         if usage == Usage::Needed {
             volume.needed += place.len;
             before.map(|before| self.subtract_needed(before));
@@ -225,6 +228,19 @@ mod tests {
             index.remove_volume(number);
         }
         assert_eq!((index.find(oldest), index.next_compaction(0)), (Some(moved), None));
+    }
+
+    #[test]
+    fn a_record_that_is_written_anew_in_its_volume_is_needed_once() {
+        let mut index = index(&[2, 0]);
+        let id = Uuid::from_u128(0);
+        let anew = RecordLocation { volume: 1, at: 2 * LEN, len: LEN };
+        index.insert(id, anew);
+        let needed = index.needed_in(1);
+        assert_eq!(needed.iter().filter(|(needed, _)| *needed == id).collect::<Vec<_>>(), [&(id, anew)]);
+        index.mark_settled(id);
+        index.mark_settled(Uuid::from_u128(1));
+        assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(1)));
     }
 
     #[test]

@@ -120,7 +120,9 @@ impl LogWriter {
 
     /// Copies the needed records of a volume to the newest one.
     fn copy_needed(&mut self, volume: u64) -> io::Result<()> {
-        let needed = self.ledger.segment_index().needed_in(volume);
+        let ledger = Arc::clone(&self.ledger);
+        let _copying = ledger.begin_copying();
+        let needed = ledger.segment_index().needed_in(volume);
         self.copy(volume, needed)
     }
 
