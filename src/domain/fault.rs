@@ -189,7 +189,7 @@ impl FaultKind {
         }
     }
 
-    pub const NAMES: [&str; 25] = [
+    pub const NAMES: [&str; 26] = [
         "refused",
         "barred",
         "throttled",
