@@ -10,15 +10,18 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Does something to this machine right before the service delivers its first result.
-fn before_first_result(stub: &Stub, act: impl FnOnce() + Send + 'static) {
+/// Does something to this machine right before the service delivers its first result. It delivers none before so many
+/// transcriptions are bought.
+fn before_results(stub: &Stub, creates: usize, act: impl FnOnce() + Send + 'static) {
     let mut act = Some(act);
-    stub.set(move |request, _| {
-        if request.endpoint == Endpoint::Read
-            && let Some(act) = act.take()
-        {
-            act();
+    stub.set(move |request, records| {
+        if request.endpoint != Endpoint::Read {
+            return Act::Well;
         }
+        if records.creates.iter().filter(|create| create.accepted).count() < creates {
+            return Act::still_running();
+        }
+        act.take().into_iter().for_each(|act| act());
         Act::Well
     });
 }
@@ -62,7 +65,7 @@ fn a_folder_that_is_renamed_while_it_is_transcribed_is_written_at_its_new_path_a
     for (n, talk) in talks.iter().enumerate() {
         bed.drop_in(n, format!("old/{talk}.wav"));
     }
-    before_first_result(&stub, rename(&bed, "old", "new"));
+    before_results(&stub, 3, rename(&bed, "old", "new"));
     assert_eq!(bed.once(0)["skipped"], 3, "the pass that meets it does not fail");
     let ended = bed.jobs();
     for job in ended.values() {
@@ -95,7 +98,7 @@ fn a_folder_that_comes_back_is_written_from_the_kept_result_whatever_the_templat
     let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "old/talk.wav");
-    before_first_result(&stub, rename(&bed, "old", ".away"));
+    before_results(&stub, 1, rename(&bed, "old", ".away"));
     bed.once(0);
     assert_eq!(bed.jobs()["old/talk.wav"]["stage"], "skipped");
     stub.set(|request, _| match request.endpoint {
@@ -116,7 +119,7 @@ fn a_recording_that_goes_alone_is_written_where_it_was() {
     let bed = bed(&stub, "");
     let talk = bed.drop_in(0, "old/talk.wav");
     bed.drop_in(1, "old/other.wav");
-    before_first_result(&stub, move || fs::remove_file(talk).unwrap());
+    before_results(&stub, 2, move || fs::remove_file(talk).unwrap());
     assert_eq!(bed.once(0)["done"], 2);
     assert!(bed.path("inbox/old/talk.en.srt").exists());
 }
@@ -126,7 +129,7 @@ fn outputs_that_go_elsewhere_are_written_although_the_folder_of_the_recording_wa
     let stub = Stub::well();
     let bed = bed(&stub, "place = \"out\"");
     bed.drop_in(0, "old/talk.wav");
-    before_first_result(&stub, rename(&bed, "old", "new"));
+    before_results(&stub, 1, rename(&bed, "old", "new"));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.once(0)["done"], 1);
     let outputs = &with_outputs("talk")[..4];
@@ -146,7 +149,7 @@ fn a_share_below_the_folder_that_is_not_mounted_any_more_ends_nothing_and_gets_n
     }
     let at = bed.path("inbox/share");
     let goes = move || assert!(std::process::Command::new("umount").arg("--lazy").arg(at).status().unwrap().success());
-    before_first_result(&stub, goes);
+    before_results(&stub, 3, goes);
     assert_eq!(bed.once(1)["waiting"], 2);
     let waits = |bed: &Bed| {
         let jobs = bed.jobs();
@@ -198,7 +201,7 @@ fn without_the_marker_of_the_source_a_missing_folder_is_waited_for() {
     bed.drop_in(0, "old/talk.wav");
     let (inbox, away) = (bed.path("inbox"), bed.path("away"));
     let (from, to) = (inbox.clone(), away.clone());
-    before_first_result(&stub, move || {
+    before_results(&stub, 1, move || {
         fs::rename(&from, to).unwrap();
         fs::create_dir(from).unwrap();
     });
@@ -218,7 +221,7 @@ fn a_folder_that_cannot_be_searched_is_no_folder_that_is_gone() {
     let old = bed.path("inbox/old");
     set_mode(&old, 0o777);
     let closed = old.clone();
-    before_first_result(&stub, move || set_mode(&closed, 0o000));
+    before_results(&stub, 1, move || set_mode(&closed, 0o000));
     bed.once(1);
     let job = &bed.jobs()["old/talk.wav"];
     assert_eq!(job["stage"], "fetched", "{job}");
@@ -273,7 +276,7 @@ fn what_was_kept_of_a_recording_that_is_gone_can_be_erased() {
     let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "old/talk.wav");
-    before_first_result(&stub, rename(&bed, "old", ".away"));
+    before_results(&stub, 1, rename(&bed, "old", ".away"));
     bed.once(0);
     let results = || crate::support::bed::files(&bed.path("state/results")).len();
     assert_eq!(results(), 1);
@@ -349,7 +352,7 @@ fn assert_renamed_at_every_place(make: impl Fn(&Stub) -> Bed, creates: usize) {
         assert!(!bed.path("inbox/old").exists(), "{name}");
         assert_eq!(bought(&stub), creates, "{name}");
     }
-    assert!(unmet.len() < places().len() / 2, "most places are met: {unmet:?}");
+    assert!(places().len() - unmet.len() >= 10, "most places are met: {unmet:?}");
 }
 
 #[test]
@@ -395,7 +398,7 @@ fn a_folder_that_is_removed_while_it_is_transcribed_ends_its_jobs_and_keeps_what
     let bed = bed(&stub, "");
     let talk: PathBuf = bed.drop_in(0, "old/talk.wav");
     let folder = talk.parent().unwrap().to_owned();
-    before_first_result(&stub, move || fs::remove_dir_all(folder).unwrap());
+    before_results(&stub, 1, move || fs::remove_dir_all(folder).unwrap());
     assert_eq!(bed.once(0)["skipped"], 1);
     bed.drop_in(0, "elsewhere/speech.wav");
     assert_eq!((bed.once(0)["done"].clone(), bought(&stub)), (json!(1), 1));
