@@ -70,6 +70,8 @@ if [[ -z $binary ]]; then
     cargo build --release --locked
     binary=${CARGO_TARGET_DIR:-target}/release/scribed
 fi
+# Whoever may set a variable could move the clock of such a program, and with it budgets and windows.
+[[ "$("$binary" --version)" != *test-clock* ]] || give_up "$binary has the feature test-clock, which is for tests only; build it without"
 install_cargo_deb
 
 rm -rf "$files"

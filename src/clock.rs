@@ -1,7 +1,8 @@
 //! The only file that reads the time. All other code receives a clock, or a moment.
 
 use crate::domain::names::Timestamp;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Time since the machine was started, suspension included. Waits and leases are measured by it, because nobody can set
@@ -33,6 +34,13 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// Returns the earlier of the two. After a wall clock that was ahead is right again, scribed's own clock stays ahead
+    /// until the process ends; what is removed for its age goes by this.
+    #[must_use]
+    pub fn earlier(self) -> Timestamp {
+        self.now.min(self.wall)
+    }
+
     /// Converts a date of the file system to scribed's own clock; `None` if it lies in the future.
     #[must_use]
     pub fn of_past(self, date: Timestamp) -> Option<Timestamp> {
@@ -131,20 +139,29 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns by how many milliseconds a test has set the wall clock. In debug builds it is read from the file that the
-/// environment variable `SCRIBED_TEST_WALL` names, whose content may change at any time, so that no test has to set the
-/// machine's clock.
+/// Whether tests can move the wall clock of this program: in debug builds, and with the feature `test-clock`, which no
+/// package is built with.
+pub const IS_MOVED_BY_TESTS: bool = cfg!(any(debug_assertions, feature = "test-clock"));
+
+/// Returns by how many milliseconds a test has moved the wall clock. The environment variable `SCRIBED_TEST_WALL` names a
+/// file with that number, which is read at each look at the clock: a test moves the clock of a running process by a new
+/// file under that name. No test has to set the machine's clock.
 fn set_by_a_test() -> i64 {
-    let file = if cfg!(debug_assertions) { std::env::var_os("SCRIBED_TEST_WALL") } else { None };
-    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    if !IS_MOVED_BY_TESTS {
+        return 0;
+    }
+    let file = FILE.get_or_init(|| std::env::var_os("SCRIBED_TEST_WALL").map(PathBuf::from));
+    let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Returns an id of the machine's current boot: uptimes of different boots cannot be compared. Empty if the system has
-/// none.
+/// none. Where tests can move the clock, the environment variable `SCRIBED_TEST_BOOT` overrides it.
 pub fn boot() -> String {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+    let set_by_test = if IS_MOVED_BY_TESTS { std::env::var("SCRIBED_TEST_BOOT").ok() } else { None };
+    let id = set_by_test.or_else(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok());
+    id.unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]

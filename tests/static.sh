@@ -3,7 +3,7 @@
 # for the first build.
 #
 #   tests/static.sh                  builds it first, without optimization
-#   tests/static.sh --binary FILE    with a static program that is built already
+#   tests/static.sh --binary FILE    with a static program that is built already, as deploy/static.sh builds it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/packages/check.sh
@@ -31,5 +31,13 @@ has 'deploy/static.sh' inside manual static-binary
 step "what works without a recogniser"
 has 'scan' inside schema
 same 0 eval 'inside --config /jobs.toml jobs --json | wc -l'
+
+# A program that is built without optimization has the clock of tests.
+if [[ ${1:-} == --binary ]]; then
+    step "no variable moves its clock"
+    echo "$a_year_ahead" >"$root/wall"
+    SCRIBED_TEST_WALL=/wall inside --config /jobs.toml plan --save /plan >&2
+    dated_now <"$root/plan"
+fi
 
 finish "static program"

@@ -15,8 +15,11 @@ use reqwest::Url;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `--version` prints. A static program says what it lacks: see `recogniser::IS_STATIC`.
-const VERSION: &str = if cfg!(target_feature = "crt-static") {
+/// What `--version` prints. A program whose clock tests can move says so, and `deploy/package.sh` does not pack it. A
+/// static program says what it lacks: see `recogniser::IS_STATIC`.
+const VERSION: &str = if cfg!(feature = "test-clock") {
+    concat!(env!("CARGO_PKG_VERSION"), " (test-clock: tests can move its clock, never install it)")
+} else if cfg!(target_feature = "crt-static") {
     concat!(env!("CARGO_PKG_VERSION"), " (static, without an embedded recogniser)")
 } else {
     env!("CARGO_PKG_VERSION")

@@ -48,6 +48,20 @@ wait_until() {
     checks=$((checks + 1))
 }
 
+# What the file that SCRIBED_TEST_WALL names has to contain to move a test's clock by a year.
+a_year_ahead=31536000000
+
+# dated_now: standard input is a plan (`scribed plan --save`) that was made now. A debug build, and one with the feature
+# test-clock, dates it by the clock that SCRIBED_TEST_WALL moves.
+dated_now() {
+    local made now
+    made=$(sed -n '1s/.*"made":\([0-9]\+\).*/\1/p')
+    now=$(date +%s%3N)
+    [[ -n $made && $made -gt $((now - 600000)) && $made -lt $((now + 600000)) ]] ||
+        fail "the plan is dated '$made', and now is $now: a package must ignore SCRIBED_TEST_WALL"
+    checks=$((checks + 1))
+}
+
 # install_packages NAME…: those that are missing.
 install_packages() {
     local missing=() package

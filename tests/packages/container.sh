@@ -82,6 +82,10 @@ same 10001 eval 'stat --format=%u "$work"/media/talk*.txt'
 is_written() { [[ $(scribed daemon jobs --stage written --json | wc -l) == 1 ]]; }
 wait_until is_written || fail "the job is not written"
 
+step "no variable moves its clock"
+dated_now < <(podman exec --env SCRIBED_TEST_WALL=/tmp/wall daemon sh -c \
+    "echo $a_year_ahead >/tmp/wall; scribed plan --save /tmp/plan >&2; cat /tmp/plan")
+
 step "stop, and a new container with the same state"
 podman stop --time 60 daemon >/dev/null
 same 0 podman inspect --format '{{.State.ExitCode}}' daemon

@@ -123,6 +123,12 @@ same scribed inside bash -c 'stat --format=%U /srv/media/0880*.txt'
 is_written() { [[ $(written) == "$1" ]]; }
 wait_until is_written 1 || fail "the job is not written"
 
+step "no variable moves its clock"
+inside sh -c "echo $a_year_ahead >/var/lib/scribed/test-wall; chown scribed: /var/lib/scribed/test-wall"
+dated_now < <(inside env SCRIBED_TEST_WALL=/var/lib/scribed/test-wall runuser -u scribed -- sh -c \
+    'scribed --config /etc/scribed/jobs.toml plan --save /var/lib/scribed/test-plan >&2; cat /var/lib/scribed/test-plan')
+inside rm /var/lib/scribed/test-wall /var/lib/scribed/test-plan
+
 step "the service for others, and a key for the daemon"
 echo a-key-of-this-test >"$root/etc/scribed/key"
 chmod 600 "$root/etc/scribed/key"

@@ -3,17 +3,17 @@
 use crate::support::bed::{Bed, Ran, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::Stub;
-use chrono::{DateTime, Utc};
+use crate::support::wall::Wall;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
-use std::fs;
 use std::process::Command;
 
 /// A folder whose source has these lines, and its wall clock.
 struct Days {
     bed: Bed,
     stub: Stub,
+    wall: Wall,
 }
 
 fn config(stub: &Stub, lines: &str) -> Config {
@@ -26,25 +26,19 @@ impl Days {
     fn new(lines: &str) -> Self {
         let stub = Stub::well();
         let bed = config(&stub, lines).bed();
-        Self { bed, stub }
+        Self { wall: Wall::of(&bed), bed, stub }
     }
 
     fn configure(&self, lines: &str) {
         self.bed.configure(&config(&self.stub, lines));
     }
 
-    /// The wall clock shows this, and goes on from there.
     fn set(&self, moment: &str) {
-        let moment: DateTime<Utc> = moment.parse().unwrap();
-        let half = self.bed.path("wall.new");
-        fs::write(&half, (moment - Utc::now()).num_milliseconds().to_string()).unwrap();
-        fs::rename(half, self.bed.path("wall")).unwrap();
+        self.wall.set(moment);
     }
 
     fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
-        let mut command = self.bed.command(arguments);
-        command.env("SCRIBED_TEST_WALL", self.bed.path("wall"));
-        command
+        self.wall.command(&self.bed, arguments)
     }
 
     fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
@@ -219,15 +213,10 @@ fn a_wall_clock_that_is_set_back_runs_no_slot_twice() {
     days.set("2027-01-10T21:59:58Z");
     let daemon = days.daemon();
     days.heard_of(2, "c");
-    wait_until("it is past", || days.run(["status", "--json"]).code == 0 && wall_is_past(&days, "22:00:02"));
+    wait_until("it is past", || days.wall.is_past("2027-01-10T22:00:02Z"));
     days.heard_of(3, "d");
     days.assert_waits("b", "2027-01-11T22:00:00.000Z");
     stop(daemon);
-}
-
-fn wall_is_past(days: &Days, time: &str) -> bool {
-    let set: i64 = fs::read_to_string(days.bed.path("wall")).unwrap().parse().unwrap();
-    (Utc::now() + chrono::TimeDelta::milliseconds(set)).format("%H:%M:%S").to_string().as_str() >= time
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod crates;
 mod docs;
 mod floors;
 mod generated_pages;
+mod packaging;
 mod snapshots;
 mod wording;

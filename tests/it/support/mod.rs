@@ -23,4 +23,5 @@ pub mod stub;
 pub mod terminal;
 pub mod test_service;
 pub mod two_voices;
+pub mod wall;
 pub mod whisper_model;
