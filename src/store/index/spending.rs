@@ -1,7 +1,7 @@
 //! Sums of charges, by source and quarter of an hour. Midnight falls on a quarter in every time zone, so the sum of a
 //! day or a month adds a few thousand numbers at most. Rebuilt by the scan when the store is opened.
 
-use crate::domain::budget::{Account, BudgetLimit, Period};
+use crate::domain::budget::{Account, BudgetLimit, Period, Span};
 use crate::domain::charge::{Charge, Sighted, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -9,6 +9,7 @@ use crate::domain::stage::Stage;
 use crate::store::contract::{KnownPurchase, NewestPurchase};
 use crate::store::index::job_index::id_hash;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 const QUARTER: i64 = 15 * 60 * 1000;
 
@@ -34,8 +35,37 @@ pub struct Spending {
 #[derive(Debug, Default)]
 struct Sums {
     quarters: BTreeMap<i64, u64>,
+    /// The part of `quarters` that a clock dated that was far ahead of the service's: by the quarters of both.
+    misdated: BTreeMap<Misdated, u64>,
     total: u64,
     of_run: u64,
+}
+
+/// The dates of a charge by two clocks that differed, in quarters of an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Misdated {
+    own: i64,
+    service: i64,
+}
+
+/// What a charge counts as.
+#[derive(Debug, Clone, Copy)]
+struct ChargeDates {
+    at: Timestamp,
+    service_date: Option<Timestamp>,
+    is_of_run: bool,
+}
+
+/// How far the clock must have been ahead of the service's for a charge to count by the service's date. Clocks differ by
+/// minutes, and the service's date is that of an answer before.
+const FAR_AHEAD: Duration = Duration::from_secs(24 * 3600);
+
+impl ChargeDates {
+    /// Returns both dates, if the own clock was far ahead.
+    fn misdated(self) -> Option<Misdated> {
+        let service_date = self.service_date.filter(|date| self.at > date.saturating_add(FAR_AHEAD))?;
+        Some(Misdated { own: quarter_of(self.at), service: quarter_of(service_date) })
+    }
 }
 
 impl Spending {
@@ -125,10 +155,11 @@ impl Spending {
             }
             let by_source = if charge.state == State::Held { &mut self.reserved } else { &mut self.spent };
             let is_of_run = self.run == Some(charge.run);
-            by_source.entry(job.key.source.clone()).or_default().change_charge((charge.at, is_of_run), amount, by);
+            let dates = ChargeDates { at: charge.at, service_date: charge.service_date, is_of_run };
+            by_source.entry(job.key.source.clone()).or_default().change_charge(dates, amount, by);
             if charge.excess() > 0 {
                 let excess = self.excess.entry(job.key.source.clone()).or_default();
-                excess.change_charge((charge.at, is_of_run), charge.excess(), by);
+                excess.change_charge(dates, charge.excess(), by);
             }
         }
     }
@@ -163,19 +194,18 @@ impl Spending {
 }
 
 impl Sums {
-    fn change_charge(&mut self, (at, is_of_run): (Timestamp, bool), amount: u64, by: fn(u64, u64) -> u64) {
-        self.change(at, amount, by);
-        if is_of_run {
+    fn change_charge(&mut self, dates: ChargeDates, amount: u64, by: fn(u64, u64) -> u64) {
+        self.change(dates.at, amount, by);
+        if let Some(misdated) = dates.misdated() {
+            change_entry(&mut self.misdated, misdated, amount, by);
+        }
+        if dates.is_of_run {
             self.of_run = by(self.of_run, amount);
         }
     }
 
     fn change(&mut self, at: Timestamp, amount: u64, by: fn(u64, u64) -> u64) {
-        let quarter = self.quarters.entry(quarter_of(at)).or_default();
-        *quarter = by(*quarter, amount);
-        if *quarter == 0 {
-            self.quarters.remove(&quarter_of(at));
-        }
+        change_entry(&mut self.quarters, quarter_of(at), amount, by);
         self.total = by(self.total, amount);
     }
 
@@ -186,9 +216,27 @@ impl Sums {
             Period::Day | Period::Month => {
                 // Charges that are dated ahead count too: either the clock was ahead then, or it is behind now.
                 let quarters = self.quarters.range(quarter_of(limit.span.from)..);
-                quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
+                let used = quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add);
+                used.saturating_sub(self.over_by_the_service(limit.span))
             }
         }
+    }
+
+    /// Returns what is dated after the span although it was bought before the span by the service's clock: the own clock
+    /// was ahead then. It counted in its own time, and would otherwise use up every day until the clock gets there.
+    fn over_by_the_service(&self, span: Span) -> u64 {
+        let is_over = |dates: &Misdated| dates.own >= quarter_of(span.until) && dates.service < quarter_of(span.from);
+        let over = self.misdated.iter().filter(|(dates, _)| is_over(dates));
+        over.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
+    }
+}
+
+/// Changes a sum; one that becomes zero is removed.
+fn change_entry<K: Ord + Copy>(sums: &mut BTreeMap<K, u64>, key: K, amount: u64, by: fn(u64, u64) -> u64) {
+    let sum = sums.entry(key).or_default();
+    *sum = by(*sum, amount);
+    if *sum == 0 {
+        sums.remove(&key);
     }
 }
 
@@ -203,7 +251,6 @@ fn quarter_of(at: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::budget::Span;
 
     #[test]
     fn what_is_dated_ahead_counts_in_the_day_and_month_of_now() {
@@ -219,5 +266,27 @@ mod tests {
         assert_eq!(used(Period::Day, 10, 11), 6);
         assert_eq!(used(Period::Month, 0, 31), 7);
         assert_eq!(used(Period::Day, 0, 1), 7, "the clock is behind");
+    }
+
+    #[test]
+    fn a_charge_of_a_clock_that_was_ahead_counts_on_its_day_by_the_service_and_not_for_a_year() {
+        const DAY: i64 = 86_400_000;
+        let at = |day: i64| Timestamp(day * DAY + 1);
+        let used = |sums: &Sums, day: i64| {
+            let span = Span { from: Timestamp(day * DAY), until: Timestamp((day + 1) * DAY) };
+            sums.used(&BudgetLimit { source: None, period: Period::Day, span, allowed: 0 })
+        };
+        let mut sums = Sums::default();
+        let mut charge = |day, service, by: fn(u64, u64) -> u64| {
+            let dates = ChargeDates { at: at(day), service_date: Some(at(service)), is_of_run: false };
+            sums.change_charge(dates, 4, by);
+            [10, 11, 12, 375, 376].map(|day| used(&sums, day))
+        };
+        // Bought on day 10, by a clock that was a year ahead.
+        assert_eq!(charge(375, 10, u64::saturating_add), [4, 0, 0, 4, 0]);
+        assert_eq!(charge(375, 10, u64::saturating_sub), [0; 5]);
+        // By a clock that was right, and is behind now; and by one that differs by minutes.
+        assert_eq!(charge(12, 12, u64::saturating_add), [4, 4, 4, 0, 0]);
+        assert_eq!(charge(12, 11, u64::saturating_add), [8, 8, 8, 0, 0]);
     }
 }

@@ -89,6 +89,8 @@ pub struct StubRecords {
     pub honours_before: bool,
     /// For rules that count ended transcriptions.
     pub ended: BTreeSet<String>,
+    /// Whether good answers have the header `Date`, by the machine's clock.
+    pub tells_date: bool,
 }
 
 impl StubRecords {
@@ -354,8 +356,14 @@ fn answer(seen: &Seen, records: &mut StubRecords, rule: &mut Rule) -> Step {
         return step;
     }
     let Some((status, mut body)) = good(records) else { return refusal(404, "no such transcription") };
-    let answer =
-        |kind: &str, body: &Value| Step::Answer(http(status, &format!("content-type: {kind}\r\n"), &body.to_string()));
+    let date = if records.tells_date {
+        format!("date: {}\r\n", httpdate::fmt_http_date(SystemTime::now()))
+    } else {
+        String::new()
+    };
+    let answer = |kind: &str, body: &Value| {
+        Step::Answer(http(status, &format!("{date}content-type: {kind}\r\n"), &body.to_string()))
+    };
     match act {
         Act::Say(step) | Act::After(step) => step,
         Act::Well => answer("application/json", &body),
