@@ -72,6 +72,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 mod history_retention;
+mod last_retention;
 mod ownership;
 mod recognisers;
 mod reload;
@@ -385,7 +386,7 @@ impl Daemon {
     }
 
     fn result_retention<'a>(&'a self, config: &'a Config) -> ResultRetention<'a> {
-        ResultRetention { store: &*self.store, clock: &*self.clock, results: kept(config), config }
+        ResultRetention { store: &*self.store, clock: &*self.clock, results: kept(config), config, begun: self.born.0 }
     }
 
     /// Writes the receipts of all manifests.

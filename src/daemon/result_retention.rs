@@ -4,6 +4,7 @@
 //! A pass that is killed has removed some of them, and the next one goes on. A job that begins to use a result in this
 //! moment reads it from the service, like a later copy of the recording.
 
+use super::last_retention::{LastRetention, REMOVAL_INTERVAL};
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Config;
@@ -11,15 +12,8 @@ use crate::control::transport::handler::KeptOf;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::result_retention::{RemovableResults, ResultName, retention_date};
-use crate::durable_file::Durability;
-use crate::source::saved_file;
 use crate::store::contract::{Filter, Store, StoreError};
-use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The number of jobs that are read at once.
 const PAGE_SIZE: usize = 1_000;
@@ -31,33 +25,14 @@ const ROUND_SIZE: usize = 100_000;
 /// The name of the file in the state directory.
 const NAME: &str = "last-retention.json";
 
-/// The last pass that ended.
-#[derive(Debug, Serialize, Deserialize)]
-struct LastRetention {
-    ended: Timestamp,
-    /// The date by which results were old.
-    date: Timestamp,
-    keep: Duration,
-}
-
-impl LastRetention {
-    fn load(state: &Path) -> Option<Self> {
-        saved_file::load(&state.join(NAME))
-    }
-
-    /// Whether the next pass need not begin yet.
-    fn suffices(&self, keep: Duration, now: Timestamp) -> bool {
-        // After a clock was ahead, the last pass counts as one of the future.
-        self.keep == keep && (self.ended..self.ended.saturating_add(A_DAY)).contains(&now)
-    }
-}
-
 /// What a pass works with.
 pub(super) struct ResultRetention<'a> {
     pub store: &'a dyn Store,
     pub clock: &'a dyn Clock,
     pub results: KeptOf,
     pub config: &'a Config,
+    /// When this process began.
+    pub begun: Timestamp,
 }
 
 impl ResultRetention<'_> {
@@ -65,7 +40,7 @@ impl ResultRetention<'_> {
     pub async fn remove_daily(&self) -> Result<(), StoreError> {
         loop {
             self.remove_if_due().await?;
-            self.clock.sleep(A_DAY).await;
+            self.clock.sleep(REMOVAL_INTERVAL).await;
         }
     }
 
@@ -75,22 +50,25 @@ impl ResultRetention<'_> {
     /// Errors of the store.
     pub async fn remove_if_due(&self) -> Result<(), StoreError> {
         let Some(keep) = self.config.keep_results else { return Ok(()) };
-        let (state, now) = (&self.config.state, self.clock.now());
-        let last = LastRetention::load(state);
-        if last.as_ref().is_some_and(|last| last.suffices(keep, now)) {
+        let (file, now) = (self.config.state.join(NAME), self.clock.moment().earlier());
+        let last = LastRetention::load(&file);
+        if last.is_some_and(|last| last.suffices(keep, now)) {
             return Ok(());
         }
-        let date = match &last {
-            Some(last) => retention_date(now, Some(last.date), now),
-            None => retention_date(now, None, self.newest_change().await?),
+        let date = match last {
+            Some(last) => last.next_date(now),
+            None => match self.newest_change_before_this_process().await? {
+                Some(newest) => retention_date(now, None, newest),
+                // All jobs are new.
+                None => return Ok(()),
+            },
         };
         let Some(removed) = self.remove_before(date.saturating_sub(keep), now).await? else { return Ok(()) };
         if removed > 0 {
             tracing::info!(results = removed, "scribed removed kept results that are older than `keep_results`");
         }
-        let ended = LastRetention { ended: now, date, keep };
-        if let Err(error) = saved_file::save(&state.join(NAME), "json-tmp", &ended, Durability::Unsynced) {
-            tracing::warn!(%error, "cannot save in {} when old results were removed; scribed looks for them again at the next start", state.display());
+        if let Err(error) = LastRetention::ended(last.as_ref(), date, keep, now).save(&file) {
+            tracing::warn!(%error, "cannot save in {} when old results were removed; scribed looks for them again at the next start", file.display());
         }
         Ok(())
     }
@@ -152,10 +130,12 @@ impl ResultRetention<'_> {
         blocking(remove).await
     }
 
-    /// Returns when a job last reached its stage.
-    async fn newest_change(&self) -> Result<Timestamp, StoreError> {
-        let mut newest = Timestamp(0);
-        self.each_page(|jobs| newest = jobs.iter().map(|job| job.since).fold(newest, Timestamp::max)).await?;
+    /// Returns when a job last reached its stage before this process began: the clock may be ahead now, and what this
+    /// process did is dated by it.
+    async fn newest_change_before_this_process(&self) -> Result<Option<Timestamp>, StoreError> {
+        let mut newest = None;
+        let is_earlier = |job: &&Job| job.since < self.begun;
+        self.each_page(|jobs| newest = newest.max(jobs.iter().filter(is_earlier).map(|job| job.since).max())).await?;
         Ok(newest)
     }
 

@@ -287,6 +287,18 @@ pub fn old_files(dir: &Path, keep: Duration, now: Timestamp) -> io::Result<Vec<P
     Ok(files)
 }
 
+/// Returns when the history was written last; `None` if there is none.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn last_written(dir: &Path) -> io::Result<Option<Timestamp>> {
+    if !dir.exists() {
+        return Ok(None);
+    }
+    let history = HistoryFiles { dir: dir.to_owned(), month: Mutex::default(), purchases: Mutex::default() };
+    Ok(history.newest_file(None)?.as_deref().and_then(modified))
+}
+
 /// Removes the files that [`old_files`] returns. Returns how many it removed.
 ///
 /// # Errors

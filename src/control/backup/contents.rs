@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files and folders of the state directory that are left out, each for its reason.
-const LEFT_OUT: [&str; 16] = [
+const LEFT_OUT: [&str; 17] = [
     // Copied row by row; its large values are files, and are not left out.
     "queue",
     // Of the process that uses the directory.
@@ -31,8 +31,9 @@ const LEFT_OUT: [&str; 16] = [
     "service/recognition",
     // For monitoring: it is about a pass on another machine.
     "last-pass.json",
-    // When old results were last removed there: looked for again.
+    // When old results and old history were last removed there: looked for again.
     "last-retention.json",
+    "last-history-retention.json",
     // A queue that was set aside was damaged; whoever needs it copies it.
     "damaged",
 ];
@@ -195,6 +196,7 @@ mod tests {
             "last-lists.json",
             "last-pass.json",
             "last-retention.json",
+            "last-history-retention.json",
             "measured",
             "queue/db",
             "queue/conf",
