@@ -1,5 +1,6 @@
 //! Scans of a source at the slots of a cron line. Each slot is used at most once, even if the program is restarted or
-//! the wall clock is changed.
+//! the wall clock is set back over it. If the clock is set back over several slots, or over two days, it was wrong before,
+//! and the slots that come by the new clock are used: an hourly scan does not pause for a day.
 
 use crate::domain::cron_line::CronLine;
 use crate::domain::names::Timestamp;
@@ -73,20 +74,20 @@ const SET_BACK: Duration = Duration::from_secs(48 * 3600);
 
 impl LastScan {
     pub fn started(last: Option<&Self>, line: Option<&CronLine>, now: Timestamp) -> Self {
-        let through = last.map_or(now, |last| last.through_at(now));
+        let through = last.map_or(now, |last| last.through_at(line, now));
         Self { begun: now, ended: None, line: line.map(CronLine::to_string), through }
     }
 
     /// Ends the scan. Slots that came during it are over.
     #[must_use]
     pub fn finished(&self, now: Timestamp) -> Self {
-        Self { ended: Some(now), through: self.through_at(now), ..self.clone() }
+        Self { ended: Some(now), through: self.through_at(None, now), ..self.clone() }
     }
 
     /// Applies another line. Slots count from now on, so that slots of the new line before now are not missed.
     #[must_use]
     pub fn under(&self, line: Option<&CronLine>, now: Timestamp) -> Self {
-        Self { line: line.map(CronLine::to_string), through: self.through_at(now), ..self.clone() }
+        Self { line: line.map(CronLine::to_string), through: self.through_at(line, now), ..self.clone() }
     }
 
     /// Whether this line, or no line, applied to the scan.
@@ -95,12 +96,14 @@ impl LastScan {
     }
 
     /// Returns until when slots are over: now, or after a clock that was set back, where the clock was before.
-    fn through_at(&self, now: Timestamp) -> Timestamp {
-        if self.is_wrong(now) { now } else { self.through.max(now) }
+    fn through_at(&self, line: Option<&CronLine>, now: Timestamp) -> Timestamp {
+        if self.is_wrong(line, now) { now } else { self.through.max(now) }
     }
 
-    fn is_wrong(&self, now: Timestamp) -> bool {
-        self.through > now.saturating_add(SET_BACK)
+    /// Whether the clock was wrong when the end of the used slots was stored: it is too far ahead of now.
+    fn is_wrong(&self, line: Option<&CronLine>, now: Timestamp) -> bool {
+        let leaves_out_several = |line: &CronLine| line.next(line.next(now)) <= self.through;
+        self.through > now.saturating_add(SET_BACK) || (self.through > now && line.is_some_and(leaves_out_several))
     }
 }
 
@@ -115,7 +118,7 @@ pub fn next_scan(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, 
         return later(None);
     }
     let missed_before = now.saturating_sub(IN_TIME);
-    let start = if last.is_wrong(now) { missed_before } else { last.through };
+    let start = if last.is_wrong(Some(line), now) { missed_before } else { last.through };
     let slot = line.next(start);
     if slot > now {
         return ScanTurn::At { slot, left_out: None };
