@@ -157,3 +157,29 @@ fn draining_after_and_beside_a_daemon_that_is_killed_ends_what_was_submitted_and
         }
     });
 }
+
+#[test]
+fn draining_beside_a_daemon_that_is_killed_and_started_again_waits_for_whichever_process_has_the_queue() {
+    let (stub, ended) = Stub::slow();
+    let bed = two_sources(&stub);
+    let mut daemon = killed_at("never", &bed);
+    wait_until("all are at the service", || stub.records().accepted().len() == 3);
+    let drain = Running::start(bed.command(["drain", "--json"]));
+    wait_until("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
+    for _ in 0..6 {
+        daemon.kill();
+        daemon = Running::start(bed.command(["run", "--json"]));
+        wait_until("it runs, or has left the queue to the drain", || daemon.has_spoken() || daemon.has_ended());
+        if daemon.has_ended() {
+            break;
+        }
+    }
+    ended.store(true, Ordering::SeqCst);
+    let drained = drain.wait();
+    if !daemon.has_ended() {
+        daemon.signal(rustix::process::Signal::TERM);
+    }
+    let last = daemon.wait();
+    assert!([0, 4].contains(&last.code), "it ran, or the drain had the queue: {last:?}");
+    assert_drained_and_the_rest_is_bought_once(&drained, &bed, &stub, "killed again and again");
+}

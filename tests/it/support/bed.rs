@@ -336,6 +336,11 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// Whether anything is on standard output yet.
+    pub fn has_spoken(&self) -> bool {
+        !self.said.lock().unwrap().is_empty()
+    }
+
     /// Waits for the first line on standard output and returns it.
     pub fn first_line(&self) -> String {
         let line = || self.said.lock().unwrap().split_once('\n').map(|(line, _)| line.to_owned());
