@@ -13,12 +13,16 @@ use crate::domain::count::agree;
 use crate::domain::pause::PauseScope;
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{PassPatience, Until};
+use crate::store::contract::StoreError;
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The interval at which the daemon's status is requested.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// After this many requests in a row that the daemon did not answer, the error is reported.
+const MAX_FAILURES: u32 = 3;
 
 /// Pauses all uploads and submissions, and returns when no job is at a service or about to be written, or when
 /// `--patience` is over.
@@ -30,18 +34,38 @@ pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError
     else {
         return Err(protocol_mismatch());
     };
-    let watched = match queue.has_daemon() {
-        true => watch_daemon(context, &queue, args.patience, &stop).await?,
-        false => None,
-    };
-    drop(queue);
-    let left = match watched {
-        Some(left) => left,
-        None => run_pass(context, args.patience, &stop).await?,
-    };
+    let left = wait_until_drained(context, queue, args.patience, &stop).await?;
     context.print_json(&json!({ "drained": left == Left::default(), "left": left.in_progress, "asks": left.asks }))?;
     print_result(context, left, stop.is_cancelled())?;
     Ok(if left == Left::default() { 0 } else { UNFINISHED })
+}
+
+/// Waits for the daemon that has the queue, or does the work in this process. Daemons may end and start meanwhile.
+async fn wait_until_drained(
+    context: &Context,
+    mut queue: QueueAccess,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> Result<Left, CommandError> {
+    let began = SystemClock.uptime();
+    loop {
+        let patience = patience.saturating_sub(SystemClock.uptime().since(began));
+        if queue.has_daemon()
+            && let Some(left) = watch_daemon(context, &queue, patience, stop).await?
+        {
+            return Ok(left);
+        }
+        // This process may hold the queue.
+        drop(queue);
+        match run_pass(context, patience, stop).await {
+            // A daemon was started just after the one before had ended: it does the work.
+            Err(CommandError::Store(StoreError::Locked(words))) if !patience.is_zero() && !stop.is_cancelled() => {
+                tracing::debug!("{words}");
+                queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+            }
+            ended => return ended,
+        }
+    }
 }
 
 /// Counts of submitted jobs that are not written yet.
@@ -77,14 +101,22 @@ async fn watch_daemon(
 ) -> Result<Option<Left>, CommandError> {
     let (began, shown) = (SystemClock.uptime(), spinner(context));
     let state = context.config_without_secrets()?.state;
+    let mut failures = 0;
     loop {
         let left = match left(queue).await {
             Err(_) if !has_listener(&state).unwrap_or(true) => {
                 shown.finish_and_clear();
                 return Ok(None);
             }
+            // Another daemon listens since the one before ended.
+            Err(_) if failures < MAX_FAILURES => {
+                failures += 1;
+                SystemClock.sleep(POLL_INTERVAL).await;
+                continue;
+            }
             left => left?,
         };
+        failures = 0;
         if left.in_progress == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {
             shown.finish_and_clear();
             return Ok(Some(left));

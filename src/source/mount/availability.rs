@@ -35,7 +35,7 @@ impl Away {
     pub(super) fn of_missing_mount(folder: PathBuf) -> Self {
         let why = "is the mount point of a disk or share that was mounted there before and is not mounted now (if it \
                    will not be mounted again, end the jobs below it with `scribed cancel`)";
-        Self { what: "folder", folder, why: why.to_owned(), refused: None }
+        Self { what: "folder", folder, why: why.to_owned(), refused: None, is_shortage: false }
     }
 
     /// Returns what happens next, if the folder is present and this installation may not work in it.

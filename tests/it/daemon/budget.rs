@@ -48,7 +48,7 @@ fn bed(stub: &Stub, budget: &str, source: &str) -> Bed {
 }
 
 /// A WAV file of so much tone; each is another content.
-fn tone(path: &Path, n: u32, millis: u32, channels: u16) {
+pub fn tone(path: &Path, n: u32, millis: u32, channels: u16) {
     let frames = 8 * millis;
     let samples = (0..frames * u32::from(channels)).map(|i| ((i * (n + 3)) % 199) as i16);
     let data: Vec<u8> = samples.flat_map(i16::to_le_bytes).collect();

@@ -5,6 +5,7 @@ mod callback_listener;
 mod crash_points;
 mod kill_and_stop;
 mod lanes;
+mod moved_clock;
 mod part_speakers;
 mod parts;
 mod pauses;

@@ -1,7 +1,7 @@
 //! `scribed pause`, `resume` and `drain`: of everything, of one source, for a time, and until nothing is at the
 //! service.
 
-use crate::support::bed::{Bed, Running, wait_until};
+use crate::support::bed::{Bed, Ran, Running, wait_until};
 use crate::support::config::Config;
 use crate::support::stub::Stub;
 use serde_json::json;
@@ -102,4 +102,84 @@ fn without_a_daemon_draining_does_the_work_itself() {
     assert_eq!(bed.jobs().len(), 1, "nothing is looked for");
     assert_eq!(bed.run(["resume"]).code, 0);
     assert_eq!(bed.once(0)["done"], 1);
+}
+
+/// Three recordings at a slow service, and a daemon that is killed at this point.
+fn killed_at(place: &str, bed: &Bed) -> Running {
+    (0..3).for_each(|n| put(bed, n, &format!("inbox/{n}.wav")));
+    let mut command = bed.command(["run", "--json"]);
+    command.env("SCRIBED_CRASH_AT", place);
+    Running::start(command)
+}
+
+/// What is drained is drained, the rest is bought afterwards, and each of the three recordings once.
+fn assert_drained_and_the_rest_is_bought_once(drained: &Ran, bed: &Bed, stub: &Stub, place: &str) {
+    assert_eq!((drained.code, &drained.last_object()["drained"]), (0, &json!(true)), "{place}: {drained:?}");
+    assert_eq!(bed.run(["resume"]).code, 0, "{place}");
+    bed.once(0);
+    let jobs = bed.jobs();
+    assert!(jobs.len() == 3 && jobs.values().all(|job| job["stage"] == "written"), "{place}: {jobs:?}");
+    let accepted = stub.records();
+    let accepted = accepted.accepted();
+    assert!(accepted.len() == 3 && accepted.values().all(|times| *times == 1), "{place}: {accepted:?}");
+}
+
+#[test]
+fn draining_after_and_beside_a_daemon_that_is_killed_ends_what_was_submitted_and_buys_nothing_twice() {
+    let before = ["create-answered:2", "committing-submitted:1", "committed-submitted:2"];
+    let beside = ["committing-fetched:1", "committed-fetched:2", "output-named:1", "committing-written:2"];
+    std::thread::scope(|scope| {
+        for place in before.into_iter().chain(beside) {
+            scope.spawn(move || {
+                let (stub, ended) = Stub::slow();
+                let bed = two_sources(&stub);
+                let daemon = killed_at(place, &bed);
+                if before.contains(&place) {
+                    assert_eq!(daemon.wait().code, -9, "{place}");
+                    ended.store(true, Ordering::SeqCst);
+                    // The drain is killed, too.
+                    let mut command = bed.command(["drain", "--json"]);
+                    command.env("SCRIBED_CRASH_AT", "committing-fetched:1");
+                    assert_eq!(Running::start(command).wait().code, -9, "{place}");
+                    let drained = bed.run(["drain", "--json"]);
+                    return assert_drained_and_the_rest_is_bought_once(&drained, &bed, &stub, place);
+                }
+                let is_submitted = |job: &serde_json::Value| job["stage"] == "submitted";
+                wait_until("all are at the service", || {
+                    bed.jobs().values().filter(|job| is_submitted(job)).count() == 3
+                });
+                let drain = Running::start(bed.command(["drain", "--json"]));
+                wait_until("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
+                ended.store(true, Ordering::SeqCst);
+                assert_eq!(daemon.wait().code, -9, "{place}");
+                assert_drained_and_the_rest_is_bought_once(&drain.wait(), &bed, &stub, place);
+            });
+        }
+    });
+}
+
+#[test]
+fn draining_beside_a_daemon_that_is_killed_and_started_again_waits_for_whichever_process_has_the_queue() {
+    let (stub, ended) = Stub::slow();
+    let bed = two_sources(&stub);
+    let mut daemon = killed_at("never", &bed);
+    wait_until("all are at the service", || stub.records().accepted().len() == 3);
+    let drain = Running::start(bed.command(["drain", "--json"]));
+    wait_until("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
+    for _ in 0..6 {
+        daemon.kill();
+        daemon = Running::start(bed.command(["run", "--json"]));
+        wait_until("it runs, or has left the queue to the drain", || daemon.has_spoken() || daemon.has_ended());
+        if daemon.has_ended() {
+            break;
+        }
+    }
+    ended.store(true, Ordering::SeqCst);
+    let drained = drain.wait();
+    if !daemon.has_ended() {
+        daemon.signal(rustix::process::Signal::TERM);
+    }
+    let last = daemon.wait();
+    assert!([0, 4].contains(&last.code), "it ran, or the drain had the queue: {last:?}");
+    assert_drained_and_the_rest_is_bought_once(&drained, &bed, &stub, "killed again and again");
 }

@@ -267,6 +267,48 @@ fn a_machine_that_died_is_followed_by_another_one_without_a_person() {
     site.assert_each_once(3);
 }
 
+/// The machines have names of their own, or the same name, as machines that were made from one image.
+#[test]
+fn two_machines_that_are_killed_in_turn_on_one_share_buy_every_file_once() {
+    const LEASE: &str = "300ms";
+    for hosts in [["one", "two"], ["localhost", "localhost"]] {
+        let site = Site::new(&["a", "b"]);
+        let start = |name: &str| {
+            let of_second = usize::from(name == "b");
+            let mut command = site.command(name, &["run", "--json"]);
+            command.env("SCRIBED_TEST_HOST", hosts[of_second]).env("SCRIBED_TEST_LEASE", LEASE);
+            command.env("SCRIBED_TEST_BOOT", format!("boot-{name}"));
+            Running::daemon(command)
+        };
+        site.put("inbox", names("first", 2));
+        let [mut working, mut waiting] = [("a", start("a")), ("b", start("b"))];
+        let all_written = |prefix: &str| {
+            wait_until(&format!("{prefix} is written"), || names(prefix, 2).iter().all(|name| site.is_written(name)));
+        };
+        all_written("first");
+        if site.marker().contains("boot-b") {
+            std::mem::swap(&mut working, &mut waiting);
+        }
+        for round in 0..4 {
+            // It is killed while it works.
+            let prefix = format!("round{round}-");
+            let before = site.stub.records().creates.len();
+            site.put("inbox", names(&prefix, 2));
+            wait_until("one is ordered", || site.stub.records().creates.len() > before);
+            let (name, daemon) = working;
+            daemon.kill();
+            all_written(&prefix);
+            let owner = format!("boot-{}", waiting.0);
+            wait_until("the other one has taken over", || site.marker().contains(&owner));
+            working = std::mem::replace(&mut waiting, (name, start(name)));
+        }
+        site.put("inbox", names("last", 2));
+        all_written("last");
+        assert_eq!((stopped(working.1).code, stopped(waiting.1).code), (0, 0));
+        site.assert_each_once(12);
+    }
+}
+
 #[test]
 fn commands_that_only_look_say_who_works_there_and_change_nothing() {
     let site = Site::new(&["a", "b"]);

@@ -351,6 +351,11 @@ impl Running {
         prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limits).unwrap();
     }
 
+    /// Whether anything is on standard output yet.
+    pub fn has_spoken(&self) -> bool {
+        !self.said.lock().unwrap().is_empty()
+    }
+
     /// Waits for the first line on standard output and returns it.
     pub fn first_line(&self) -> String {
         let line = || self.said.lock().unwrap().split_once('\n').map(|(line, _)| line.to_owned());
