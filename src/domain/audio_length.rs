@@ -11,6 +11,12 @@ pub fn length_tolerance(measured: u64) -> u64 {
     (measured / 50).max(1_000)
 }
 
+/// Whether a recording may have this length in milliseconds: a service may answer with any number.
+pub fn is_plausible_length(millis: u64) -> bool {
+    const MAX_LENGTH: u64 = 366 * 24 * 3_600_000;
+    (1..=MAX_LENGTH).contains(&millis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! The job: a row of the queue, for one recording of one source.
 
+use crate::domain::audio_length::is_plausible_length;
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
@@ -448,7 +449,7 @@ impl Job {
     /// has another id at the service.
     fn submitted_millis(&self) -> Option<u64> {
         match &self.stage {
-            Stage::Submitting { audio, .. } => Some(audio.millis).filter(|millis| *millis > 0),
+            Stage::Submitting { audio, .. } => Some(audio.millis).filter(|millis| is_plausible_length(*millis)),
             Stage::Submitted { .. } => self.sent_millis,
             _ => None,
         }

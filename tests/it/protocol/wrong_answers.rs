@@ -171,10 +171,10 @@ fn a_recording_is_decoded_before_a_length_counts_as_wrong() {
     let bed = Config::of(&stub).inbox("").bed();
     vbr_mp3(&bed.path("inbox/talk.mp3"));
     assert_eq!(bed.once(0)["done"], 1, "{:?}", bed.jobs());
+    // What cannot be decoded here says nothing against a record.
     let bed = Config::of(&stub).inbox("").bed();
     std::fs::write(bed.path("inbox/notes.wav"), "no recording, so nothing can be measured").unwrap();
-    bed.once(1);
-    assert_asks(&bed, "notes.wav", "1.5 s were sent (as far as is known: the recording cannot be decoded");
+    assert_eq!(bed.once(0)["done"], 1, "{:?}", bed.jobs());
 }
 
 /// The read of a doubted record fails: the kept answer is still there, and so is the question.

@@ -84,6 +84,8 @@ pub struct StubRecords {
     transcriptions: Vec<(String, String, Value, Timestamp)>,
     /// Every request: its time, its endpoint and its file.
     pub requests: Vec<(Instant, Endpoint, String)>,
+    /// What the answers to the uploads said of the length, by the file's name.
+    lengths: BTreeMap<String, Value>,
     numbers: u64,
     /// Whether lists filter by `before_date`.
     pub honours_before: bool,
@@ -197,19 +199,10 @@ impl StubRecords {
 
     fn read(&self, id: &str) -> Option<Value> {
         let (id, file, metadata, at) = self.transcriptions.iter().find(|record| record.0 == id)?;
-        let words = format!("What was said in {file}.");
+        let length = self.lengths.get(file).cloned().unwrap_or(json!(1.5));
         let mut record = json!({
             "id": id, "status": "done", "created_at": timestamps::format(*at), "custom_metadata": metadata,
-            "result": {
-                "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 },
-                "transcription": {
-                    "full_transcript": words, "languages": ["en"],
-                    "utterances": [{
-                        "start": 0.0, "end": 1.0, "confidence": 1.0, "channel": 0, "text": words, "language": "en",
-                        "words": [],
-                    }],
-                },
-            },
+            "result": good_result(file, &length),
         });
         let diarizes = |create: &Create| metadata["scribed"] == create.token && create.body["diarization"] == true;
         if self.creates.iter().any(diarizes) {
@@ -240,6 +233,28 @@ impl StubRecords {
         let more = from + items.len() < shown().count();
         json!({ "items": items, "next": more.then_some("there is more") })
     }
+}
+
+/// The result of a recording, of the length that the answer to its upload said.
+fn good_result(file: &str, length: &Value) -> Value {
+    let words = format!("What was said in {file}.");
+    json!({
+        "metadata": { "audio_duration": length, "number_of_distinct_channels": 1 },
+        "transcription": {
+            "full_transcript": words, "languages": ["en"],
+            "utterances": [{
+                "start": 0.0, "end": 1.0, "confidence": 1.0, "channel": 0, "text": words, "language": "en", "words": [],
+            }],
+        },
+    })
+}
+
+/// The answer to an upload whose result will be changed so: it says the length that the result will say.
+pub fn upload_before(change: fn(&mut Value), file: &str) -> Act {
+    let mut record = json!({ "id": "t", "status": "done", "result": good_result(file, &json!(1.5)) });
+    change(&mut record);
+    let length = record["result"]["metadata"]["audio_duration"].clone();
+    Act::With(Box::new(move |answer| answer["audio_metadata"]["audio_duration"] = length))
 }
 
 fn now() -> Timestamp {
@@ -297,6 +312,7 @@ impl Stub {
     pub fn changing_results(change: fn(&mut Value)) -> Self {
         Self::start(move |asked, _| match asked.endpoint {
             Endpoint::Read => Act::Change(change),
+            Endpoint::Upload => upload_before(change, asked.file),
             _ => Act::Well,
         })
     }
@@ -369,7 +385,7 @@ fn answer(seen: &Seen, records: &mut StubRecords, rule: &mut Rule) -> Step {
     let answer = |kind: &str, body: &Value| {
         Step::Answer(http(status, &format!("{date}content-type: {kind}\r\n"), &body.to_string()))
     };
-    match act {
+    let answered = match act {
         Act::Say(step) | Act::After(step) => step,
         Act::Well => answer("application/json", &body),
         Act::As(kind) => answer(kind, &body),
@@ -381,7 +397,11 @@ fn answer(seen: &Seen, records: &mut StubRecords, rule: &mut Rule) -> Step {
             change(&mut body);
             answer("application/json", &body)
         }
+    };
+    if endpoint == Endpoint::Upload {
+        records.lengths.insert(file, body["audio_metadata"]["audio_duration"].clone());
     }
+    answered
 }
 
 fn file_of_create(seen: &Seen, records: &StubRecords) -> String {
