@@ -53,13 +53,8 @@ enum Doubt {
     OtherMark,
     /// The record does not say whose it is, and its id was given to several purchases.
     SharedId,
-    /// The audio of the record is longer or shorter than what was sent.
-    OtherLength {
-        said: u64,
-        sent: u64,
-        /// Why the recording was not decoded to compare, if it was not.
-        undecoded: Option<String>,
-    },
+    /// The audio of the record is longer or shorter than what was sent. Both in milliseconds.
+    OtherLength { said: u64, sent: u64 },
 }
 
 /// Checks the answer for a job's transcription.
@@ -114,8 +109,8 @@ pub fn is_of_purchase(mark: &RecordMark, purchase_key: &PurchaseKey) -> Option<b
 }
 
 /// Compares the lengths that a record gives with that of what was sent. One that agrees is enough: a service may give the
-/// length of the picture as that of the file. What a header declares is an estimate, so that the recording is decoded
-/// before a difference counts.
+/// length of the picture as that of the file. What a header declares is an estimate, so that only the length of decoded
+/// sound counts against a record: that of the track that scribed sent, or that of the recording, if it can be decoded.
 async fn find_other_length(
     check: &AnswerCheck<'_>,
     job: &Job,
@@ -124,23 +119,20 @@ async fn find_other_length(
 ) -> Option<Doubt> {
     let agrees = |sent: u64| said.iter().any(|said| lengths_agree(*said, sent));
     let longest = *said.iter().max()?;
-    let doubt = |sent, undecoded| Some(Doubt::OtherLength { said: longest, sent, undecoded });
-    if let Some(sent) = extracted_length(job, purchase_key) {
-        return if agrees(sent) { None } else { doubt(sent, None) };
-    }
-    let declared = match job.sent_millis {
-        Some(sent) => Some(sent),
-        None => declared_length(check, job).await,
+    let sent = match extracted_length(job, purchase_key) {
+        Some(sent) => sent,
+        None => {
+            let declared = match job.sent_millis {
+                Some(sent) => Some(sent),
+                None => declared_length(check, job).await,
+            };
+            if declared.is_some_and(agrees) || job.is_remote() {
+                return None;
+            }
+            decoded_length(check, job, longest.max(declared.unwrap_or(0))).await?
+        }
     };
-    if declared.is_some_and(agrees) || job.is_remote() {
-        return None;
-    }
-    match decoded_length(check, job, longest.max(declared.unwrap_or(0))).await {
-        Ok(sent) if agrees(sent) => None,
-        Ok(sent) => doubt(sent, None),
-        // Without any length of what was sent there is nothing to compare.
-        Err(why) => doubt(declared?, Some(why)),
-    }
+    (!agrees(sent)).then_some(Doubt::OtherLength { said: longest, sent })
 }
 
 /// Returns the length of what scribed itself extracted and sent; `None` if the whole file was sent.
@@ -156,9 +148,13 @@ async fn declared_length(check: &AnswerCheck<'_>, job: &Job) -> Option<u64> {
     Some(audio.millis)
 }
 
-async fn decoded_length(check: &AnswerCheck<'_>, job: &Job, longest: u64) -> Result<u64, String> {
-    let mount = check.mount.ok_or("its source is not in `jobs.toml` any more")?;
-    (check.decode_length)(Arc::clone(check.clock), Arc::clone(mount), job.clone(), longest).await
+/// Decodes the recording to its end. `None` if that is not possible: then its length says nothing.
+async fn decoded_length(check: &AnswerCheck<'_>, job: &Job, longest: u64) -> Option<u64> {
+    let decoded = (check.decode_length)(Arc::clone(check.clock), Arc::clone(check.mount?), job.clone(), longest).await;
+    if let Err(why) = &decoded {
+        tracing::debug!(job = %job.id, path = %job.key.path, why, "cannot decode the recording to measure its length");
+    }
+    decoded.ok()
 }
 
 impl Doubt {
@@ -170,21 +166,15 @@ impl Doubt {
             Self::SharedId => format!(
                 "the service gave the id {transcription} to several purchases, so its record may be that of any of them"
             ),
-            Self::OtherLength { said, sent, undecoded } => {
-                let undecoded = undecoded.as_ref().map(|why| {
-                    format!(" (as far as is known: the recording cannot be decoded to measure it, because {why})")
-                });
-                format!(
-                    "the service's record for transcription {transcription} is of {} of audio, and {} were sent{}",
-                    hours(*said),
-                    hours(*sent),
-                    undecoded.unwrap_or_default()
-                )
-            }
+            Self::OtherLength { said, sent } => format!(
+                "the service's record for transcription {transcription} is of {} of audio, and {} were sent",
+                hours(*said),
+                hours(*sent)
+            ),
         };
         format!(
-            "{what}: the text may be that of another recording, or of a part of this one. scribed keeps the answer and writes nothing until you \
-             decide. `scribed retry {job}` reads the record again, at no cost; `scribed acknowledge {job}` writes the \
+            "{what}: the text may be that of another recording, or of a part of this one. scribed keeps the answer and \
+             writes nothing until you decide. `scribed retry {job}` reads the record again, at no cost; `scribed acknowledge {job}` writes the \
              answer as it is; `scribed retry --pay-again {job}` buys the recording again"
         )
     }
