@@ -1,5 +1,5 @@
 //! Recognises errors by which the system says that this process or machine lacks file descriptors, memory or processes.
-//! They say nothing about the file, folder or service at which they occur: whoever meets one waits and tries again.
+//! They say nothing about the file, folder or service at which they occur: the code that meets one waits and tries again.
 
 use crate::clock::{Clock as _, SystemClock, Uptime};
 use crate::domain::time_span::time_span;
@@ -131,7 +131,7 @@ pub fn retry<T>(mut access: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     access()
 }
 
-/// Repeats `access` for [`SHORTAGE_PATIENCE`] while it fails for a shortage and `goes_on`, and reports the shortage.
+/// Repeats `access` for [`SHORTAGE_PATIENCE`] while it fails for a shortage and `continues`, and reports the shortage.
 /// Blocks.
 ///
 /// # Errors
@@ -139,13 +139,13 @@ pub fn retry<T>(mut access: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 pub fn wait_out<T, E>(
     mut access: impl FnMut() -> Result<T, E>,
     of: impl Fn(&E) -> Option<Shortage>,
-    goes_on: impl Fn() -> bool,
+    continues: impl Fn() -> bool,
 ) -> Result<T, E> {
     let began = SystemClock.uptime();
     loop {
         let result = access();
         let shortage = result.as_ref().err().and_then(&of);
-        let Some(shortage) = shortage.filter(|_| goes_on()) else { return result };
+        let Some(shortage) = shortage.filter(|_| continues()) else { return result };
         if SystemClock.uptime().since(began) >= SHORTAGE_PATIENCE {
             return result;
         }

@@ -2,8 +2,8 @@
 //! "Events"). Pure.
 //!
 //! Choices where the interface is silent: the webhook gets the creation and the end. The creation is tried before each
-//! attempt of the end, so that it comes first; a receiver that answers the creation with an error gets the end all the
-//! same. What was created without a webhook, or by an older release, which did not store what the webhook had received,
+//! attempt of the end, so that it comes first; a receiver that answers the creation with an error still gets the
+//! end. What was created without a webhook, or by an older release, which did not store what the webhook had received,
 //! has an end and no creation. A callback gets the end, with the result; `callback_url` counts unless `callback` is
 //! false, and `callback_config` takes precedence.
 

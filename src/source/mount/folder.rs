@@ -242,7 +242,7 @@ pub(super) fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk
 fn is_bare(folder: &Path) -> bool {
     match shortage::retry(|| std::fs::read_dir(folder)) {
         Ok(mut entries) => entries.next().is_none(),
-        // Nobody knows what is in it, so nothing is concluded from it.
+        // It is not known what is in it, so nothing is concluded from it.
         Err(error) => Shortage::of(&error).is_some(),
     }
 }

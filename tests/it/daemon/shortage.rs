@@ -1,4 +1,4 @@
-//! A process without file descriptors waits, says what is short, and goes on: nothing fails, no folder counts as away,
+//! A process without file descriptors waits, says what is short, and continues: nothing fails, no folder counts as away,
 //! and nobody is asked to correct anything.
 
 use crate::support::bed::{Bed, Running, wait_until};

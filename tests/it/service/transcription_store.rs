@@ -468,7 +468,7 @@ async fn a_creation_without_a_stored_delivery_is_not_reported() {
     assert_eq!(store.next_delivery(FAR), NextCall::Due(end_of(id)));
 }
 
-/// The log is compacted all the time while records are written anew.
+/// The log is compacted all the time while records are written again.
 #[tokio::test]
 async fn a_received_creation_stays_so_when_the_log_is_compacted() {
     let root = TempDir::new().unwrap();

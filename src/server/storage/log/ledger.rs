@@ -31,7 +31,7 @@ pub struct TranscriptionLog {
     pub(crate) limit: u64,
     index: Mutex<SegmentIndex>,
     end: Mutex<End>,
-    /// Held for writing while records are copied, and for reading while one is written anew. Of two lines of a record
+    /// Held for writing while records are copied, and for reading while one is written again. Of two lines of a record
     /// the later one counts, so a copy of the earlier line must not come after the new one.
     copying: RwLock<()>,
 }

@@ -89,7 +89,7 @@ impl SegmentIndex {
             }
         };
         let volume = self.volumes.entry(place.volume).or_default();
-        // A record that is written anew in the same volume is copied once.
+        // A record that is written again in the same volume is copied once.
         if before.is_none_or(|before| before.volume != place.volume) {
             volume.ids.push(id);
         }
@@ -231,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_written_anew_in_its_volume_is_needed_once() {
+    fn a_record_that_is_written_again_in_its_volume_is_needed_once() {
         let mut index = index(&[2, 0]);
         let id = Uuid::from_u128(0);
-        let anew = RecordLocation { volume: 1, at: 2 * LEN, len: LEN };
-        index.insert(id, anew);
+        let newer = RecordLocation { volume: 1, at: 2 * LEN, len: LEN };
+        index.insert(id, newer);
         let needed = index.needed_in(1);
-        assert_eq!(needed.iter().filter(|(needed, _)| *needed == id).collect::<Vec<_>>(), [&(id, anew)]);
+        assert_eq!(needed.iter().filter(|(needed, _)| *needed == id).collect::<Vec<_>>(), [&(id, newer)]);
         index.mark_settled(id);
         index.mark_settled(Uuid::from_u128(1));
         assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(1)));
