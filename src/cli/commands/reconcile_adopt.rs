@@ -19,7 +19,7 @@ use crate::domain::count::{agree, count};
 use crate::domain::job::Job;
 use crate::domain::manifest_row::RowMedia;
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
-use crate::domain::split::Split;
+use crate::domain::split::{PartRange, Split};
 use crate::domain::stage::{AudioAmount, Stage, StageKind};
 use crate::domain::time_span::time_span;
 use crate::domain::zone::Zone;
@@ -175,7 +175,7 @@ async fn waiting_recordings(
 
 /// Returns the length of what the job sends next, as far as the queue knows it.
 fn known_length(job: &Job) -> Option<u64> {
-    let part = job.split.as_deref().and_then(Split::next).map(|part| part.millis());
+    let part = job.split.as_deref().and_then(Split::next).map(PartRange::millis);
     part.or_else(|| job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0))
 }
 

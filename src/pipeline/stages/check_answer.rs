@@ -8,6 +8,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
+use crate::domain::split::PartRange;
 use crate::domain::token::{PurchaseKey, Token};
 use crate::media::length::decoded::decoded_seconds;
 use crate::pipeline::budget::{BudgetGate, hours};
@@ -139,7 +140,7 @@ async fn find_other_length(
 fn extracted_length(job: &Job, purchase_key: &PurchaseKey) -> Option<u64> {
     match &job.sent {
         Some(SentAudio::Audio(track)) => Some(track.millis),
-        _ => purchase_key.part.map(|part| part.millis()),
+        _ => purchase_key.part.map(PartRange::millis),
     }
 }
 
@@ -186,7 +187,6 @@ mod tests {
     use crate::domain::job::JobTag;
     use crate::domain::names::{Hash, ServiceName};
     use crate::domain::sent_audio::{Codec, ExtractedPart};
-    use crate::domain::split::PartRange;
 
     fn purchase(content: &[u8], part: Option<PartRange>) -> PurchaseKey {
         let service = ServiceName::new("default");
