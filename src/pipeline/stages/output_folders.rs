@@ -9,8 +9,9 @@ use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use crate::output::writable::{Unwritable, try_folder};
 use crate::pipeline::budget::Deferral;
-use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::faults::{shortage_fault, store_fault};
 use crate::rooted_path::RootedPath;
+use crate::shortage::Shortage;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::recording_place::{Recording, may_be_made, outputs_beside, recording};
 use crate::store::contract::{Filter, Store, StoreError};
@@ -132,6 +133,9 @@ impl OutputFolders {
                         woken.map_err(|error| store_fault(&error, clock.now()))?;
                     }
                     return Ok(None);
+                }
+                Err(words) if let Some(shortage) = Shortage::in_words(&words) => {
+                    return Err(shortage_fault(&shortage, clock.now()));
                 }
                 Err(words) => {
                     self.note(mount, &folder, clock, Some(words.clone()));

@@ -2,7 +2,7 @@
 
 use super::formats::{OUTPUTS, bed, config, enriched, stub};
 use crate::support::bed::{Bed, SmallDisk};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::{Act, Endpoint, Stub, upload_before};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,6 +32,7 @@ fn before_result(stub: &Stub, mut act: impl FnMut() + Send + 'static) {
             act();
             Act::Change(enriched)
         }
+        Endpoint::Upload => upload_before(enriched, request.file),
         _ => Act::Well,
     });
 }

@@ -1,6 +1,6 @@
 //! Recordings in parts under budgets, in random worlds, one a seed: the real store, the real gate and the real state
 //! machine, with a service that accepts and bills, kills of the process, days that end, and limits that are lowered.
-//! No sound is cut: the walker below takes the place of the engine's stages.
+//! No sound is cut: the worker below takes the place of the engine's stages.
 
 use crate::support::jobs::{START, origin, service};
 use crate::support::manual_clock::ManualClock;
@@ -601,7 +601,12 @@ impl World {
             if never && has_bought {
                 self.wrong(format!("a part of a recording was bought that never fits: {job:?}"));
             }
-            let is_named = job.fault.as_ref().is_some_and(|fault| fault.asks && fault.words.contains("ever allows"));
+            // What the parts share is known only when the recording is divided.
+            let is_undivided = job.split.is_none();
+            let is_named = job
+                .fault
+                .as_ref()
+                .is_some_and(|fault| fault.asks && (is_undivided || fault.words.contains("ever allows")));
             if never && !self.was_lowered && !is_exhausted && !is_named {
                 self.wrong(format!("nobody says that it never fits: {job:?}"));
             }

@@ -95,10 +95,13 @@ fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_pai
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let ran = once(&bed, &files);
         let jobs = bed.run(["jobs", "--json"]);
+        // Metadata without our token is that of another purchase: a person decides.
+        let doubted = value.as_ref().filter(|value| value.is_object()).map(|_| "field-2.wav");
+        let done = FIELDS.len() - usize::from(doubted.is_some());
         // What could not be read is something that a person looks at.
-        assert_eq!((ran.code, &ran.last_object()["done"]), (1, &json!(FIELDS.len())), "{value:?}: {ran:?} {jobs:?}");
+        assert_eq!((ran.code, &ran.last_object()["done"]), (1, &json!(done)), "{value:?}: {ran:?} {jobs:?}");
         assert_eq!(stub.records().creates.len(), FIELDS.len(), "each was paid once");
-        for file in &files {
+        for file in files.iter().filter(|file| Some(**file) != doubted) {
             let stem = file.trim_end_matches(".wav");
             let written =
                 bed.outputs().into_keys().filter(|path| path.to_string_lossy().contains(&format!("{stem}."))).count();
@@ -160,14 +163,14 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
     let cost = || bed.run(["cost", "--json"]).stdout;
     let (spent, outputs) = (cost(), bed.outputs());
 
-    // The kept answers are read again: nothing is asked of the service, and the same comes out.
+    // Each of them is read from the service once more, which has no more of it, and the same comes out.
     let read = || stub.records().moments(Endpoint::Read).len();
     let asked = read();
     let retried = bed.run(["retry".to_owned()].into_iter().chain(files.iter().map(|file| format!("inbox/{file}"))));
     assert_eq!(retried.code, 1, "of those that were read nothing is to be retried: {retried:?}");
     let summary = bed.once(1);
     assert_eq!((&summary["done"], &summary["unread"]), (&json!(unread), &json!(unread)), "{summary}");
-    assert_eq!((read(), cost(), bed.outputs()), (asked, spent.clone(), outputs));
+    assert_eq!((read(), cost(), bed.outputs()), (asked + unread, spent.clone(), outputs));
 
     assert_eq!(bed.run(["acknowledge", "--incomplete"]).code, 0);
     assert_eq!(bed.once(0)["incomplete"], 0, "a person has seen them");
@@ -209,7 +212,10 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     let checked = bed.run(["status", "--check"]);
     assert!(checked.code == 1 && checked.stdout.contains("lack something that was requested"), "{checked:?}");
     let next = || bed.run(["show", "inbox/talk.wav"]).stdout;
-    assert!(next().contains("`scribed acknowledge") && next().contains("reads the kept result again, at no cost"));
+    assert!(
+        next().contains("`scribed acknowledge")
+            && next().contains("reads the transcription from the service again, at no cost")
+    );
     let explained = bed.run(["explain", "inbox/talk.wav"]).stdout;
     assert!(explained.contains(why), "{explained}");
     assert_eq!(bed.run(["acknowledge", "inbox/talk.wav"]).code, 0);

@@ -7,6 +7,7 @@ use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::sent_audio::Codec;
 use crate::media::extract::reopened;
+use crate::permission_errors::describe_error_at;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::extract_audio::ExtractedAudio;
 use crate::rooted_path::RootedPath;
@@ -65,7 +66,10 @@ impl UploadStream {
     pub fn of(medium: &MediaFile, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         let name = medium.name().to_string_lossy().into_owned();
         let from = match medium.clone() {
-            MediaFile::File { path, disk } => Input::File(Arc::new(move || open_unchanged(&path, disk, expected))),
+            MediaFile::File { path, disk } => Input::File(Arc::new(move || {
+                let named = |error: io::Error| io::Error::new(error.kind(), describe_error_at(&error, &path.full()));
+                open_unchanged(&path, disk, expected).map_err(named)
+            })),
             MediaFile::Object { bucket, path } => Input::Object { bucket, path, expected },
             MediaFile::Remote(_) => Input::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
         };

@@ -271,12 +271,12 @@ async fn begun(case: &Case, n: u64, kind: StageKind) -> Claimed {
     let mut job = in_parts(job);
     case.step(&mut lease, &job).await;
     while job.stage.kind() != kind {
+        job = job.clone().apply(forward(&job, n), at(0)).unwrap();
+        case.step(&mut lease, &job).await;
         if job.stage.kind() == StageKind::Uploaded {
             let first = Charge { rest: 15 * MINUTE, ..charge(5, at(0)) };
             case.reserve(&lease, &first, &total(600)).await.unwrap().unwrap();
         }
-        job = job.clone().apply(forward(&job, n), at(0)).unwrap();
-        case.step(&mut lease, &job).await;
     }
     Claimed { lease, job: case.job(job.id).await.unwrap().unwrap() }
 }
