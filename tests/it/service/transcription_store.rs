@@ -405,7 +405,8 @@ async fn a_creation_that_was_received_or_given_up_is_not_reported_after_a_restar
 #[tokio::test]
 async fn a_creation_is_reported_before_each_attempt_of_the_end() {
     let root = TempDir::new().unwrap();
-    let rules = StoreRules { webhook: true, ..rules() };
+    let limits = UploadLimits { disk: 10_000, ..LIMITS };
+    let rules = StoreRules { webhook: true, limits, ..rules() };
     let store = open_with(root.path(), 0, rules).unwrap();
     let upload = kept(&store, 10).await;
     let id = accepted(&store, upload).await.unwrap();

@@ -24,7 +24,8 @@ fn expected(kind: StageKind) -> Job {
     let n = kind as u64;
     let job = Job::found(JobId(n + 1), key(n), stamp(4096 + n), START, at(60));
     let mut job = taken_to(job, kind, n, at(5));
-    job.bought_at = None; // was not written down
+    // Were not written down.
+    (job.bought_at, job.sent_millis) = (None, None);
     match kind {
         StageKind::Found => job.key.path = RelPath::new(b"bad \xff bytes \\ and\nline.wav".as_slice()),
         StageKind::Submitting => job = job.deferred(None, Some(fault(FaultKind::Asks, "the service has no list"))),

@@ -399,7 +399,8 @@ fn answer(seen: &Seen, records: &mut StubRecords, rule: &mut Rule) -> Step {
         }
     };
     if endpoint == Endpoint::Upload {
-        records.lengths.insert(file, body["audio_metadata"]["audio_duration"].clone());
+        let length = body["audio_metadata"].get("audio_duration");
+        records.lengths.extend(length.map(|length| (file, length.clone())));
     }
     answered
 }
