@@ -114,7 +114,8 @@ fn a_folder_or_a_link_under_the_name_of_any_output_stays_and_the_output_takes_an
         written.keys().filter(|name| *name != "talk.wav").map(|name| bed.path("inbox").join(name)).collect();
     assert_eq!(names.len(), OUTPUTS);
 
-    let other = super::formats::bed(&stub, "existing = \"transcribe\"");
+    let another = super::formats::stub();
+    let other = super::formats::bed(&another, "existing = \"transcribe\"");
     other.drop_in(0, "talk.wav");
     let treasure = other.path("treasure");
     fs::write(&treasure, "outside").unwrap();

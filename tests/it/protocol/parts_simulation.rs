@@ -381,7 +381,10 @@ impl World {
                 let token = Token::new(purchase_key, job.key.tag(), job.purchase_number).to_string();
                 let event = match self.accepted.get(&token) {
                     Some(transcription) => JobEvent::Created { transcription: transcription.clone() },
-                    None => JobEvent::NotAccepted,
+                    None => {
+                        self.unlucky.insert(job.id);
+                        JobEvent::NotAccepted
+                    }
                 };
                 self.commit(&task, event).await;
             }
@@ -468,6 +471,8 @@ impl World {
         self.check_create(&task.held.job).await;
         let job = self.store.job(task.held.job.id).await.unwrap().unwrap();
         if self.rng.u32(0..20) == 0 {
+            // What the create holds is dated today: if it is sent again after midnight, it may have to wait another day.
+            self.unlucky.insert(job.id);
             let held = Claimed { job, ..task.held };
             return self.commit(&Task { held, ..task }, JobEvent::NotAccepted).await;
         }
