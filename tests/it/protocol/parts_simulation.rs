@@ -608,10 +608,9 @@ impl World {
             }
             // What the parts share is known only when the recording is divided.
             let is_undivided = job.split.is_none();
-            let is_named = job
-                .fault
-                .as_ref()
-                .is_some_and(|fault| fault.asks && (is_undivided || fault.words.contains("ever allows")));
+            let is_named = job.fault.as_ref().is_some_and(|fault| {
+                fault.kind == FaultKind::Budget && (is_undivided || fault.asks && fault.words.contains("ever allows"))
+            });
             if never && !self.was_lowered && !is_exhausted && !is_named {
                 self.wrong(format!("nobody says that it never fits: {job:?}"));
             }
