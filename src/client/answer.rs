@@ -17,7 +17,7 @@ use crate::wire::error::ErrorBody;
 use crate::wire::page::RecordPage;
 use crate::wire::parameter_check::METADATA;
 use crate::wire::record::{Created, Record, Status};
-use crate::wire::result::{ResultBill, ResultHead, millis};
+use crate::wire::result::{ResultBill, ResultHead, length_millis};
 use crate::wire::result_completeness::Delivered;
 use crate::wire::timestamps;
 use crate::wire::tolerant;
@@ -180,7 +180,7 @@ pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
         format!("its audio_url is not a web address: `{}`", printable(answer.audio_url.as_bytes(), 100))
     })?;
     let number = |name| answer.audio_metadata.get(name).and_then(Value::as_u64);
-    let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis);
+    let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, length_millis);
     let channels = number("number_of_channels").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
     Ok(AcceptedUpload { upload, audio: AudioAmount { millis, channels, billed: None }, size: number("size") })
 }
@@ -343,7 +343,7 @@ fn listed(item: &RawValue) -> Result<ListItem, Box<UnreadableItem>> {
 /// Reads what an item says of its audio. The length of the file counts before that of the result.
 fn listed_file(fields: &BTreeMap<String, &RawValue>, of_result: Option<u64>) -> ListedFile {
     let file = read::<BTreeMap<String, &RawValue>>(fields, "file").unwrap_or_default();
-    let of_file = read::<f64>(&file, "audio_duration").map(millis).filter(|millis| *millis > 0);
+    let of_file = read::<f64>(&file, "audio_duration").map(length_millis).filter(|millis| *millis > 0);
     ListedFile {
         name: read::<String>(&file, "filename").filter(|name| !name.is_empty()),
         millis: of_file.or(of_result),

@@ -2,18 +2,17 @@
 //! its records answers with another recording's text under the right id.
 
 use crate::client::contract::{RecordEvidence, RecordMark};
-use crate::domain::audio_length::is_plausible_length;
 use crate::domain::token::RESERVED_KEY;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;
-use crate::wire::result::{ResultHead, millis};
+use crate::wire::result::{ResultHead, length_millis};
 use serde_json::Value;
 
 /// Reads what a record says.
 pub fn evidence(record: &Record<ResultHead, BoundedValue>) -> RecordEvidence {
-    let of_file = record.file.as_ref().and_then(|file| file.audio_duration).map(millis);
+    let of_file = record.file.as_ref().and_then(|file| file.audio_duration).map(length_millis);
     let of_result = record.result.as_ref().map(|result| result.audio().millis);
-    let lengths = of_file.into_iter().chain(of_result).filter(|length| is_plausible_length(*length)).collect();
+    let lengths = of_file.into_iter().chain(of_result).filter(|length| *length > 0).collect();
     let metadata = record.custom_metadata.as_ref().and_then(|BoundedValue(value)| value.as_ref());
     RecordEvidence { mark: metadata.map(mark).unwrap_or_default(), lengths }
 }

@@ -13,9 +13,11 @@ pub fn length_tolerance(measured: u64) -> u64 {
 
 /// Whether a recording may have this length in milliseconds: a service may answer with any number.
 pub fn is_plausible_length(millis: u64) -> bool {
-    const MAX_LENGTH: u64 = 366 * 24 * 3_600_000;
-    (1..=MAX_LENGTH).contains(&millis)
+    (1..=MOST_MILLIS).contains(&millis)
 }
+
+/// A year: no recording is longer. Sums of such lengths do not overflow.
+pub const MOST_MILLIS: u64 = 366 * 24 * 3_600_000;
 
 #[cfg(test)]
 mod tests {

@@ -87,7 +87,7 @@ impl Engines {
             suspect: sum.suspect + next.suspect,
             failed: sum.failed + next.failed,
             skipped: sum.skipped + next.skipped,
-            audio_millis: sum.audio_millis + next.audio_millis,
+            audio_millis: sum.audio_millis.saturating_add(next.audio_millis),
             outputs: sum.outputs + next.outputs,
         })
     }

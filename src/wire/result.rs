@@ -1,5 +1,6 @@
 //! The result of a transcription (interface, "Result object") and the file that it was made from.
 
+use crate::domain::audio_length::{MOST_MILLIS, is_plausible_length};
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::speaker_names::SpeakerNames;
@@ -205,7 +206,7 @@ impl ResultHead {
         let channels = ["number_of_distinct_channels", "number_of_channels"];
         let channels = channels.iter().find_map(|name| self.metadata.get(name)?.as_u64());
         AudioAmount {
-            millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis),
+            millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, length_millis),
             channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
             billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed_millis),
         }
@@ -458,9 +459,15 @@ pub fn millis(seconds: f64) -> u64 {
     millis
 }
 
-/// Converts billed seconds to milliseconds; `None` if the value is negative or not finite.
+/// Converts the length of a recording in seconds to milliseconds; 0 if no recording can have this length.
+pub fn length_millis(seconds: f64) -> u64 {
+    let millis = millis(seconds);
+    if is_plausible_length(millis) { millis } else { 0 }
+}
+
+/// Converts billed seconds to milliseconds; `None` if that much cannot be billed for one recording.
 fn billed_millis(seconds: f64) -> Option<u64> {
-    (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
+    (seconds >= 0.0).then(|| millis(seconds)).filter(|millis| *millis <= MOST_MILLIS)
 }
 
 #[cfg(test)]

@@ -130,6 +130,6 @@ async fn is_others(
     evidence: &RecordEvidence,
 ) -> bool {
     let known = handler.store.purchase(purchase_key).await.ok().flatten();
-    let is_confirmed = known.is_some_and(|known| known.confirmed && known.transcription == *transcription);
-    !is_confirmed && is_of_purchase(&evidence.mark, purchase_key) == Some(false)
+    !known.is_some_and(|known| known.is_confirmed(transcription))
+        && is_of_purchase(&evidence.mark, purchase_key) == Some(false)
 }

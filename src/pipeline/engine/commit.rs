@@ -377,7 +377,8 @@ impl Engine {
                 tally.not_understood += u64::from(job.lacks_only_recognition());
                 tally.unread += u64::from(job.unread().is_some());
                 tally.suspect += u64::from(job.is_suspect());
-                tally.audio_millis += audio.millis;
+                // An older release stored any length that a service said.
+                tally.audio_millis = tally.audio_millis.saturating_add(audio.millis);
                 tally.outputs += job.outputs.len() as u64;
             }
             Stage::Skipped { .. } => tally.skipped += 1,

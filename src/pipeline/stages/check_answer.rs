@@ -71,7 +71,7 @@ pub async fn run(
 ) -> Result<(), StageStop> {
     let Some(doubt) = find_doubt(check, job, purchase_key, transcription, evidence).await? else { return Ok(()) };
     let known = check.store.purchase(purchase_key).await.map_err(StageStop::Store)?;
-    if known.is_some_and(|known| known.confirmed && known.transcription == *transcription) {
+    if known.is_some_and(|known| known.is_confirmed(transcription)) {
         return Ok(());
     }
     Err(Fault::new(FaultKind::Mismatch, doubt.words(job.id, transcription), check.clock.now()).into())

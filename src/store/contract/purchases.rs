@@ -36,6 +36,11 @@ pub struct KnownPurchase {
 }
 
 impl KnownPurchase {
+    /// Whether a person confirmed the answer of this transcription.
+    pub fn is_confirmed(&self, transcription: &TranscriptionId) -> bool {
+        self.confirmed && self.transcription == *transcription
+    }
+
     /// Whether the transcription also stands for a purchase at another address of the service: one that the embedded
     /// service made in a rehearsal is no substitute for that of a hosted service. `is_own`: the address is the embedded
     /// service.

@@ -125,7 +125,8 @@ fn a_daemon_whose_state_directory_is_deleted_stops_and_a_second_one_buys_nothing
     let first = site.daemon("a");
     drop(first.first_line());
     wait_until("all is written", || names("f", 5).iter().all(|name| site.is_written(name)));
-    fs::remove_dir_all(site.bed.path("a")).unwrap();
+    // The daemon may create a file in a directory that is just being emptied.
+    wait_until("the state directory is deleted", || fs::remove_dir_all(site.bed.path("a")).is_ok());
     let second = site.daemon("a");
     drop(second.first_line());
     site.put("inbox", names("g", 5));
@@ -153,7 +154,8 @@ fn a_state_directory_that_is_moved_to_another_machine_goes_on_without_questions(
     // A copy and not the same directory, as between two machines.
     let copied = Command::new("cp").args(["-r", "a", "elsewhere"]).current_dir(site.bed.path("")).status();
     assert!(copied.unwrap().success());
-    fs::remove_dir_all(site.bed.path("a")).unwrap();
+    // The daemon may create a file in a directory that is just being emptied.
+    wait_until("the state directory is deleted", || fs::remove_dir_all(site.bed.path("a")).is_ok());
     site.configure("b", "elsewhere", "inbox");
     site.put("inbox", names("g", 3));
     let mut command = site.command("b", &["once", "--json"]);
@@ -177,7 +179,8 @@ fn who_takes_a_folder_over_looks_at_the_list_before_it_buys() {
     for path in site.bed.outputs().into_keys() {
         fs::remove_file(path).unwrap();
     }
-    fs::remove_dir_all(site.bed.path("a")).unwrap();
+    // The daemon may create a file in a directory that is just being emptied.
+    wait_until("the state directory is deleted", || fs::remove_dir_all(site.bed.path("a")).is_ok());
     site.configure("b", "b", "inbox");
     let ran = site.run("b", &["once", "--json", "-v"]);
     assert_eq!(ran.code, 0, "{ran:?}");
