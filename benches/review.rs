@@ -17,7 +17,7 @@ use scribed::testing::domain::review::{ReviewCheck, ReviewWarning};
 use scribed::testing::domain::transcript::{Transcript, Utterance, Word};
 use scribed::testing::media::mixed_sound::{MixedSound, SoundPart};
 use scribed::testing::media::speech::{FoundSpeech, SpeechSearch, find_speech};
-use scribed::testing::review::{ReviewInput, Thresholds, TimeSpan, review};
+use scribed::testing::review::{ReviewInput, Thresholds, TimeSpan, UnreadSound, review};
 use scribed::testing::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::testing::server::recognition::recogniser::Recogniser;
 use scribed::testing::server::recognition::transcribe::{TranscribeOptions, transcribe};
@@ -231,7 +231,13 @@ fn put_together(recordings: &[Recorded], random: &mut fastrand::Rng, half: usize
 fn warnings(recorded: &Recorded, transcript: &Transcript, options: &Options) -> Vec<ReviewWarning> {
     let requested = ["en".to_owned()];
     let length = Some(recorded.samples.len() as f64 / RATE as f64);
-    let heard = ReviewInput { transcript, requested: &requested, length, speech: Some(&recorded.speech.spans) };
+    let heard = ReviewInput {
+        transcript,
+        requested: &requested,
+        length,
+        speech: Some(&recorded.speech.spans),
+        unread: &UnreadSound::default(),
+    };
     review(&heard, &options.thresholds)
 }
 

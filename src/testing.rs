@@ -227,7 +227,7 @@ pub mod pipeline {
     }
 }
 pub mod review {
-    pub use crate::review::{ReviewInput, Thresholds, TimeSpan, review};
+    pub use crate::review::{ReviewInput, Thresholds, TimeSpan, UnreadSound, review};
 }
 pub mod rooted_path {
     pub use crate::rooted_path::RootedPath;

@@ -22,10 +22,12 @@ pub enum ReviewCheck {
     LowConfidence,
     /// A last word long before the end of the speech, or of the audio.
     EarlyEnd,
+    /// Bytes of the file that may be sound and cannot be decoded.
+    UnreadSound,
 }
 
 impl ReviewCheck {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SpeechWithoutWords,
         Self::WordsWithoutSpeech,
         Self::RepeatedPhrase,
@@ -33,10 +35,11 @@ impl ReviewCheck {
         Self::UnexpectedLanguage,
         Self::LowConfidence,
         Self::EarlyEnd,
+        Self::UnreadSound,
     ];
 
     /// The names, in the order of [`ReviewCheck::ALL`].
-    pub const NAMES: [&'static str; 7] = [
+    pub const NAMES: [&'static str; 8] = [
         "speech_without_words",
         "words_without_speech",
         "repeated_phrase",
@@ -44,6 +47,7 @@ impl ReviewCheck {
         "unexpected_language",
         "low_confidence",
         "early_end",
+        "unread_sound",
     ];
 
     /// Returns the name in settings, `--json` and messages.

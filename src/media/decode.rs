@@ -6,14 +6,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::ffmpeg::{Ffmpeg, answer, command, file_command, last_line, spawn_error, timed};
+use super::ffmpeg::{FfmpegInput, Mix, answer, command, file_command, spawn_error, timed};
+use super::ffmpeg_log::last_line;
 use super::native::Native;
 use super::sandbox::{self, FfmpegUse};
+use super::sound_reader::{First, SoundReader};
 use crate::blocking;
 use crate::domain::stage::AudioAmount;
+use crate::review::UnreadSound;
 use serde::Deserialize;
 use tokio::process::Child;
-use tokio::sync::mpsc;
 
 /// The sample rate of everything that a [`Decoder`] returns, in Hz.
 pub const SAMPLE_RATE: u32 = 16_000;
@@ -110,7 +112,11 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     match sandbox::spawn(command("ffprobe", path).args(PROBE_ARGS), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         // Without ffprobe, the native decoder may still read the file.
-        Err(error) => media_of_native(native(path).await).ok_or_else(|| spawn_error("ffprobe", error)),
+        Err(error) => {
+            let path = path.to_owned();
+            let native = open_native(move || Native::of(File::open(&path).ok()?)).await;
+            media_of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
+        }
     }
 }
 
@@ -125,7 +131,7 @@ pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     match sandbox::spawn(file_command("ffprobe", file, &[]).args(PROBE_ARGS), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {
-            let native = open_in_time(move || Native::of(spare)).await;
+            let native = open_native(move || Native::of(spare)).await;
             media_of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
         }
     }
@@ -156,41 +162,10 @@ fn media_of_native(native: Option<Native>) -> Option<Media> {
 /// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct Decoder {
     media: Media,
-    sound: SampleSource,
-    inactivity: Duration,
+    sound: SoundReader,
     channels: usize,
     any: bool,
 }
-
-/// The source of the samples.
-pub(super) enum SampleSource {
-    Ffmpeg(Box<Ffmpeg>),
-    Native(mpsc::Receiver<Planes>),
-}
-
-impl SampleSource {
-    /// Returns the next samples of each channel; `None` at the end. The number of channels is that which ffmpeg writes.
-    pub(super) async fn next(
-        &mut self,
-        channels: usize,
-        inactivity: Duration,
-    ) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
-        match self {
-            Self::Ffmpeg(ffmpeg) => ffmpeg.next(channels, inactivity).await,
-            Self::Native(pieces) => {
-                let piece = timed(NATIVE_DECODER, inactivity, async { Ok(pieces.recv().await) }).await?;
-                // The thread reports the end of the sound: a closed channel without that report means that it broke
-                // off.
-                let piece =
-                    piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
-                piece.map_err(|words| DecodeError::Damaged { words })
-            }
-        }
-    }
-}
-
-/// The samples of every channel, the same number for each, and `None` at the end; or the decoder's message.
-pub(super) type Planes = Result<Option<Vec<Vec<i16>>>, String>;
 
 impl Decoder {
     /// Probes `path` and starts to decode its first audio track, each channel separately.
@@ -209,14 +184,11 @@ impl Decoder {
         if channels > MAX_CHANNELS {
             return Err(DecodeError::TooManyChannels { found: channels });
         }
-        let (sound, channels) = match native(path).await {
-            // If the native decoder finds another number of channels than ffprobe, it may decode them wrongly.
-            Some(native) if native.channels() == channels as usize => {
-                (SampleSource::Native(decode_ahead(native)), channels)
-            }
-            _ => (SampleSource::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
-        };
-        Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
+        let own = path.to_owned();
+        let file = blocking::blocking(move || File::open(own)).await?;
+        let input = FfmpegInput { file, track: None, mix: Mix::Separate(channels), seconds: media.duration };
+        let sound = SoundReader::open(input, First::Native, inactivity).await?;
+        Ok(Self { media, sound, channels: channels as usize, any: false })
     }
 
     /// Returns what the file declares about itself.
@@ -235,8 +207,7 @@ impl Decoder {
     /// Returns [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if the decoder hung, gave
     /// up, or ended without a sample.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
-        let planes = self.sound.next(self.channels, self.inactivity).await?;
-        match planes {
+        match self.sound.next().await? {
             Some(planes) => {
                 self.any = true;
                 Ok(Some(planes))
@@ -245,56 +216,20 @@ impl Decoder {
             None => Err(DecodeError::Empty),
         }
     }
-}
 
-/// The name of the decoder in messages if no program decodes.
-const NATIVE_DECODER: &str = "the decoder";
+    /// Returns what was not read, once the sound has ended.
+    pub fn unread(&self) -> &UnreadSound {
+        self.sound.unread()
+    }
+}
 
 /// Opens the native decoder. A file for which this takes too long is left to ffmpeg, which can be ended.
-async fn native(path: &Path) -> Option<Native> {
-    let path = path.to_owned();
-    open_in_time(move || Native::of(File::open(&path).ok()?)).await
-}
-
-pub(super) async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
+async fn open_native(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
     tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(open)).await.ok()?.ok().flatten()
 }
 
 /// How long opening the native decoder may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Decodes on a thread of its own, a few messages ahead of the receiver.
-pub(super) fn decode_ahead(mut native: Native) -> mpsc::Receiver<Planes> {
-    let (sender, receiver) = mpsc::channel(4);
-    blocking::spawn(move || {
-        let mut pending: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
-        // The thread ends when the receiver is closed, even if the file has only packets without sound.
-        while !sender.is_closed() {
-            let (planes, ended) = match native.next() {
-                Ok(Some(planes)) => (planes, false),
-                Ok(None) => (Vec::new(), true),
-                Err(words) => {
-                    let _ = sender.blocking_send(Err(words));
-                    return;
-                }
-            };
-            pending.iter_mut().zip(planes).for_each(|(pending, new)| pending.extend(new));
-            // Packets are small: handing over a second of sound at a time is cheaper.
-            let long = pending.first().map_or(0, Vec::len);
-            if long >= SAMPLE_RATE as usize || (ended && long > 0) {
-                let whole = pending.iter_mut().map(std::mem::take).collect();
-                if sender.blocking_send(Ok(Some(whole))).is_err() {
-                    return;
-                }
-            }
-            if ended {
-                let _ = sender.blocking_send(Ok(None));
-                return;
-            }
-        }
-    });
-    receiver
-}
 
 /// Checks the file before ffmpeg opens it: a FIFO would block for ever, and a directory gives no useful error.
 pub(super) fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {
@@ -373,12 +308,5 @@ mod tests {
         assert_eq!(media(track), Media { duration: 2.5, channels: 2, has_audio: true });
         let silent = r#"{"streams":[{"codec_type":"video"}],"format":{"duration":"N/A"}}"#;
         assert_eq!(media(silent), Media { duration: 0.0, channels: 0, has_audio: false });
-    }
-
-    #[tokio::test]
-    async fn of_a_long_complaint_the_last_line_is_kept() {
-        let complaint = format!("{}the end \n\n", "much too long\n".repeat(10_000));
-        assert_eq!(last_line(Some(complaint.as_bytes())).await, "the end");
-        assert_eq!(last_line(None::<&[u8]>).await, "");
     }
 }

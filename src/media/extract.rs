@@ -3,7 +3,8 @@
 //! different ones equal.
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
-use super::ffmpeg::{answer, file_command, last_line, spawn_error, timed};
+use super::ffmpeg::{answer, file_command, spawn_error, timed};
+use super::ffmpeg_log::last_line;
 use super::sandbox::{self, FfmpegUse};
 use crate::domain::language_codes::LanguageCode;
 use crate::domain::sent_audio::Codec;
@@ -396,7 +397,7 @@ pub async fn extract(
     // The output is ffmpeg's standard output, opened as a file so that ffmpeg can seek in it.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
     let _permit = sandbox::permit(FfmpegUse::Read).await?;
-    let cpu_limit = sandbox::decode_cpu_limit(sound.container_seconds.or(sound.seconds).unwrap_or(0.0));
+    let cpu_limit = sandbox::decode_cpu_limit(sound.container_seconds.or(sound.seconds).unwrap_or(0.0), 0);
     let mut child = sandbox::spawn(&mut ffmpeg, cpu_limit).map_err(|error| spawn_error("ffmpeg", error))?;
     limit_child(&child, limit);
     let tail = tokio::spawn(last_line(child.stderr.take()));
@@ -426,7 +427,7 @@ pub async fn measure_track(file: File, sound: &Sound) -> Result<f64, DecodeError
     let _permit = sandbox::permit(FfmpegUse::Read).await?;
     let mut ffmpeg = file_command("ffmpeg", file, &[]);
     ffmpeg.args(["-map", &format!("0:{}", sound.track), "-c", "copy", "-stats_period", "10", "-progress", "pipe:1"]);
-    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0));
+    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0), 0);
     let spawned = sandbox::spawn(ffmpeg.args(["-f", "null", "-"]), cpu_limit);
     let mut child = spawned.map_err(|error| spawn_error("ffmpeg", error))?;
     let tail = tokio::spawn(last_line(child.stderr.take()));
@@ -453,7 +454,7 @@ pub async fn loudness(file: File, sound: &Sound, window: CutWindow) -> Result<Ve
     let seconds = window.to_s.saturating_sub(window.from_s);
     ffmpeg.args(["-map", &format!("0:{}", sound.track), "-vn", "-sn", "-dn", "-t", &seconds.to_string()]);
     ffmpeg.args(["-ac", "1", "-ar", &LOUDNESS_RATE.to_string(), "-f", "s16le", "pipe:1"]);
-    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0));
+    let cpu_limit = sandbox::decode_cpu_limit(sound.most_seconds().unwrap_or(0.0), 0);
     let mut child = sandbox::spawn(&mut ffmpeg, cpu_limit).map_err(|error| spawn_error("ffmpeg", error))?;
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let (status, samples) = timed("ffmpeg", INACTIVITY, answer(&mut child)).await?;

@@ -1,6 +1,8 @@
 //! Runs ffmpeg and ffprobe as child processes that never hang, never ask for input, and read one file only.
 
+use super::container::Extent;
 use super::decode::{DecodeError, SAMPLE_RATE};
+use super::ffmpeg_log::read_report;
 use super::sandbox::{self, FfmpegUse};
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,72 +10,128 @@ use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::SemaphorePermit;
 use tokio::task::JoinHandle;
+
+/// The sound that ffmpeg decodes: of one track of an open file.
+pub(super) struct FfmpegInput {
+    pub file: File,
+    /// The number of the track among all tracks, from 0; `None`: the first one with sound.
+    pub track: Option<u32>,
+    pub mix: Mix,
+    /// The length that the file declares, in seconds: the limit of processor time depends on it.
+    pub seconds: f64,
+}
+
+/// What becomes of the channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mix {
+    /// Each stays for itself.
+    Separate(u32),
+    /// Those of these numbers, from 1, are mixed to one; empty: all.
+    One(Vec<u32>),
+}
+
+/// A recording of a file. By default, all of the file is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    /// `None`: the whole file.
+    pub bytes: Option<Extent>,
+    /// Whether the sound of a WAVE goes on to the end, whatever its header declares.
+    pub ignores_length: bool,
+}
+
+/// What ffmpeg read of a link.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FfmpegReport {
+    /// The bytes of the packets of the track; `None` if ffmpeg did not say.
+    pub bytes: Option<u64>,
+    /// The last error that it read over; empty if there was none.
+    pub words: String,
+}
 
 /// An ffmpeg process that decodes a file. Dropping it ends the process.
 pub(super) struct Ffmpeg {
     child: Child,
     stdout: ChildStdout,
-    error_line: JoinHandle<String>,
+    report: JoinHandle<FfmpegReport>,
+    /// The number of channels that it writes.
+    channels: usize,
+    /// Samples of each channel that are still to be left out.
+    skip: u64,
     /// The first bytes of a frame (one sample of every channel) that is not complete yet.
     partial_frame: Vec<u8>,
     _permit: SemaphorePermit<'static>,
 }
 
-impl Ffmpeg {
-    /// Starts ffmpeg. `seconds` is the length that the file declares; the limit of processor time depends on it.
-    pub(super) async fn start(path: &Path, channels: u32, seconds: f64) -> Result<Self, DecodeError> {
-        let mut command = command("ffmpeg", path);
-        command.args(["-map", "0:a:0", "-vn", "-sn", "-dn", "-ac", &channels.to_string()]);
-        Self::run(command, seconds).await
-    }
-
-    /// Starts ffmpeg on an open file, for one track (from 0 among all tracks; `None`: the first one with sound) mixed
-    /// to one channel: of those that `only` names, from 1, or of all if it is empty.
-    pub(super) async fn start_mixed(
-        file: File,
-        track: Option<u32>,
-        only: &[u32],
-        seconds: f64,
-    ) -> Result<Self, DecodeError> {
-        let mut command = file_command("ffmpeg", file, &[]);
-        let track = track.map_or("0:a:0".to_owned(), |track| format!("0:{track}"));
-        command.args(["-map", &track, "-vn", "-sn", "-dn"]);
-        if !only.is_empty() {
-            let share = 1.0 / only.len() as f64;
-            let parts: Vec<String> = only.iter().map(|one| format!("{share}*c{}", one.saturating_sub(1))).collect();
-            command.args(["-af", &format!("pan=mono|c0={}", parts.join("+"))]);
-        }
-        command.args(["-ac", "1"]);
-        Self::run(command, seconds).await
-    }
-
-    async fn run(mut command: Command, seconds: f64) -> Result<Self, DecodeError> {
+impl FfmpegInput {
+    /// Starts ffmpeg on a link, and leaves out its first `skip` samples.
+    ///
+    /// # Errors
+    /// Returns [`DecodeError::ToolMissing`] and errors of starting a process.
+    pub(super) async fn start(&self, link: &Link, skip: u64) -> Result<Ffmpeg, DecodeError> {
         let permit = sandbox::permit(FfmpegUse::Read).await?;
-        command.args(["-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
-        let started = sandbox::spawn(&mut command, sandbox::decode_cpu_limit(seconds));
+        let file = self.file.try_clone()?;
+        let size = file.metadata()?.len();
+        let mut command = self.command(file, link);
+        let started = sandbox::spawn(&mut command, sandbox::decode_cpu_limit(self.seconds, size));
         let mut child = started.map_err(|error| spawn_error("ffmpeg", error))?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
-        let error_line = tokio::spawn(last_line(child.stderr.take()));
-        Ok(Self { child, stdout, error_line, partial_frame: Vec::new(), _permit: permit })
+        let report = tokio::spawn(read_report(child.stderr.take()));
+        let channels = self.mix.channels();
+        Ok(Ffmpeg { child, stdout, report, channels, skip, partial_frame: Vec::new(), _permit: permit })
     }
 
-    pub(super) async fn next(
-        &mut self,
-        channels: usize,
-        inactivity: Duration,
-    ) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
+    fn command(&self, file: File, link: &Link) -> Command {
+        let options: &[&str] = if link.ignores_length { &["-ignore_length", "1"] } else { &[] };
+        let mut command = match &link.bytes {
+            None => file_command("ffmpeg", file, options),
+            Some(bytes) => part_command(file, bytes, options),
+        };
+        let track = self.track.map_or("0:a:0".to_owned(), |track| format!("0:{track}"));
+        command.args(["-map", &track, "-vn", "-sn", "-dn"]);
+        if let Some(filter) = self.mix.filter() {
+            command.args(["-af", &filter]);
+        }
+        // What it read is said at the end, for which the level of the messages is in each of them.
+        command.args(["-v", "level+verbose", "-nostats", "-ac", &self.mix.channels().to_string()]);
+        command.args(["-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
+        command
+    }
+}
+
+impl Mix {
+    pub(super) fn channels(&self) -> usize {
+        match self {
+            Self::Separate(channels) => *channels as usize,
+            Self::One(_) => 1,
+        }
+    }
+
+    fn filter(&self) -> Option<String> {
+        let Self::One(only) = self else { return None };
+        let share = 1.0 / only.len() as f64;
+        let parts: Vec<String> = only.iter().map(|one| format!("{share}*c{}", one.saturating_sub(1))).collect();
+        (!only.is_empty()).then(|| format!("pan=mono|c0={}", parts.join("+")))
+    }
+}
+
+impl Ffmpeg {
+    /// Returns the next samples of each channel; `None` at the end.
+    ///
+    /// # Errors
+    /// Returns [`DecodeError::TimedOut`] and errors of the pipe.
+    pub(super) async fn next(&mut self, inactivity: Duration) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
         let mut bytes = vec![0_u8; 2 * 2 * SAMPLE_RATE as usize];
         loop {
             let read = timed("ffmpeg", inactivity, self.stdout.read(&mut bytes)).await?;
             if read == 0 {
-                return self.end(inactivity).await.map(|()| None);
+                return Ok(None);
             }
             self.partial_frame.extend_from_slice(&bytes[..read]);
-            let planes = self.take_frames(channels);
+            let planes = self.take_frames();
             if planes.first().is_some_and(|plane| !plane.is_empty()) {
                 return Ok(Some(planes));
             }
@@ -82,25 +140,29 @@ impl Ffmpeg {
 
     /// Returns the complete frames as samples of each channel. A read from a pipe may end anywhere, even inside a
     /// sample.
-    fn take_frames(&mut self, channels: usize) -> Vec<Vec<i16>> {
-        let whole = self.partial_frame.len() - self.partial_frame.len() % (2 * channels);
-        let bytes: Vec<u8> = self.partial_frame.drain(..whole).collect();
+    fn take_frames(&mut self) -> Vec<Vec<i16>> {
+        let frame = 2 * self.channels;
+        let whole = self.partial_frame.len() / frame;
+        let left_out = usize::try_from(self.skip).unwrap_or(usize::MAX).min(whole);
+        self.skip -= left_out as u64;
+        let bytes: Vec<u8> = self.partial_frame.drain(..whole * frame).skip(left_out * frame).collect();
         let (samples, _) = bytes.as_chunks::<2>();
-        let plane = |channel| samples.iter().skip(channel).step_by(channels);
-        (0..channels).map(|channel| plane(channel).map(|pair| i16::from_le_bytes(*pair)).collect()).collect()
+        let plane = |channel| samples.iter().skip(channel).step_by(self.channels);
+        (0..self.channels).map(|channel| plane(channel).map(|pair| i16::from_le_bytes(*pair)).collect()).collect()
     }
 
-    async fn end(&mut self, inactivity: Duration) -> Result<(), DecodeError> {
+    /// Returns what ffmpeg read, once it has ended.
+    ///
+    /// # Errors
+    /// Returns [`DecodeError::Damaged`] if it failed.
+    pub(super) async fn report(mut self, inactivity: Duration) -> Result<FfmpegReport, DecodeError> {
         let status = timed("ffmpeg", inactivity, self.child.wait()).await?;
-        let words = (&mut self.error_line).await.unwrap_or_default();
+        let report = self.report.await.unwrap_or_default();
         if !status.success() {
-            let words = sandbox::ended_by_limit(status).map_or(words, ToOwned::to_owned);
+            let words = sandbox::ended_by_limit(status).map_or(report.words, ToOwned::to_owned);
             return Err(DecodeError::Damaged { words });
         }
-        if !words.is_empty() {
-            tracing::warn!(words, "ffmpeg read over damage in the file");
-        }
-        Ok(())
+        Ok(report)
     }
 }
 
@@ -116,9 +178,20 @@ pub(super) fn file_command(program: &'static str, file: File, input_options: &[&
     input_command(program, Path::new("/proc/self/fd/0"), Stdio::from(file), input_options)
 }
 
+/// As [`file_command`], for a part of the file that is a recording of its own.
+fn part_command(file: File, bytes: &Extent, input_options: &[&str]) -> Command {
+    let url = format!("subfile,,start,{},end,{},,:file:/proc/self/fd/0", bytes.start, bytes.end);
+    let options = [&["-protocol_whitelist", "file,pipe,subfile"], input_options].concat();
+    command_of_url("ffmpeg", url.into(), Stdio::from(file), &options)
+}
+
 fn input_command(program: &'static str, path: &Path, stdin: Stdio, input_options: &[&str]) -> Command {
     let mut url = OsString::from("file:");
     url.push(path);
+    command_of_url(program, url, stdin, input_options)
+}
+
+fn command_of_url(program: &'static str, url: OsString, stdin: Stdio, input_options: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     if program == "ffmpeg" {
@@ -155,29 +228,4 @@ pub(super) async fn timed<T>(
 ) -> Result<T, DecodeError> {
     let done = tokio::time::timeout(after, work).await;
     Ok(done.map_err(|_| DecodeError::TimedOut { program, after })??)
-}
-
-/// Reads a child's standard error to its end, so that the child never blocks on a full pipe, and returns the last line.
-/// Only the last few kilobytes are kept in memory.
-pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String {
-    const TAIL_BYTES: usize = 4096;
-    let Some(mut stderr) = stderr else { return String::new() };
-    let mut tail = Vec::new();
-    let mut chunk = [0_u8; TAIL_BYTES];
-    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        tail.extend_from_slice(&chunk[..read]);
-        tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
-    }
-    let text = String::from_utf8_lossy(&tail);
-    if text.contains(" Format not on whitelist ") {
-        return "it is a list of other files, or has a form that is not read here".to_owned();
-    }
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    without_path(line).to_owned()
-}
-
-/// Removes the path from `file:/srv/…/x: Invalid data …`: only the service may know it.
-fn without_path(line: &str) -> &str {
-    let rest = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
-    rest.map_or(line, |(_, words)| words)
 }

@@ -1,8 +1,9 @@
 //! Decodes one track of an open file to one channel, for looking at its sound as a whole.
 
-use super::decode::{DecodeError, INACTIVITY, SampleSource, check_regular, decode_ahead, open_in_time};
-use super::ffmpeg::Ffmpeg;
-use super::native::Native;
+use super::decode::{DecodeError, INACTIVITY, check_regular};
+use super::ffmpeg::{FfmpegInput, Mix};
+use super::sound_reader::{First, SoundReader};
+use crate::review::UnreadSound;
 use std::fs::File;
 
 /// The part of a file's sound that is decoded.
@@ -18,29 +19,23 @@ pub struct SoundPart {
 
 /// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct MixedSound {
-    sound: SampleSource,
-    /// The channels that are still to be mixed; empty: all.
+    sound: SoundReader,
+    /// The channels that are mixed; empty: all.
     only: Vec<u32>,
 }
 
 impl MixedSound {
-    /// Starts to decode. The file is read from its beginning, and a file that has replaced it at its path is not read.
+    /// Starts to decode, with ffmpeg where it is installed: a recogniser on this machine may have used the decoder of this
+    /// process, and what that one does not hear must be found. The file is read from its beginning, and a file that has
+    /// replaced it at its path is not read.
     ///
     /// # Errors
     /// Fails as [`super::decode::probe`] does.
     pub async fn open(file: File, part: &SoundPart) -> Result<Self, DecodeError> {
         check_regular(&file.metadata()?)?;
-        let spare = file.try_clone()?;
-        // A file that is decoded here has one track.
-        let native = match part.track {
-            None | Some(0) => open_in_time(move || Native::of(spare)).await,
-            Some(_) => None,
-        };
-        if let Some(native) = native {
-            return Ok(Self { sound: SampleSource::Native(decode_ahead(native)), only: part.only.clone() });
-        }
-        let ffmpeg = Ffmpeg::start_mixed(file, part.track, &part.only, part.seconds).await?;
-        Ok(Self { sound: SampleSource::Ffmpeg(Box::new(ffmpeg)), only: Vec::new() })
+        let only = part.only.clone();
+        let input = FfmpegInput { file, track: part.track, mix: Mix::One(only.clone()), seconds: part.seconds };
+        Ok(Self { sound: SoundReader::open(input, First::Ffmpeg, INACTIVITY).await?, only })
     }
 
     /// Returns the next 16 kHz samples, usually at most two seconds; `None` at the end.
@@ -48,14 +43,22 @@ impl MixedSound {
     /// # Errors
     /// Fails as [`super::decode::Decoder::next`] does, except that a file without a sample is no error.
     pub async fn next(&mut self) -> Result<Option<Vec<i16>>, DecodeError> {
-        Ok(self.sound.next(1, INACTIVITY).await?.map(|planes| mix(planes, &self.only)))
+        Ok(self.sound.next().await?.map(|planes| mix(planes, &self.only)))
+    }
+
+    /// Returns what was not read, once the sound has ended.
+    pub fn unread(&self) -> &UnreadSound {
+        self.sound.unread()
     }
 }
 
-fn mix(planes: Vec<Vec<i16>>, only: &[u32]) -> Vec<i16> {
-    let counts = |number: usize| only.is_empty() || only.iter().any(|one| *one as usize == number + 1);
-    let mut planes: Vec<Vec<i16>> =
-        planes.into_iter().enumerate().filter(|(number, _)| counts(*number)).map(|(_, plane)| plane).collect();
+/// Mixes the channels that count. A single one is mixed already.
+fn mix(mut planes: Vec<Vec<i16>>, only: &[u32]) -> Vec<i16> {
+    if planes.len() > 1 {
+        let counts = |number: usize| only.is_empty() || only.iter().any(|one| *one as usize == number + 1);
+        let counted = planes.into_iter().enumerate().filter(|(number, _)| counts(*number));
+        planes = counted.map(|(_, plane)| plane).collect();
+    }
     if planes.len() < 2 {
         return planes.pop().unwrap_or_default();
     }
@@ -74,6 +77,7 @@ mod tests {
         assert_eq!(mix(planes.clone(), &[1, 2]), [200, 100]);
         assert_eq!(mix(planes.clone(), &[3]), [i16::MAX, i16::MIN]);
         assert_eq!(mix(planes, &[]), [11_055, -10_856]);
+        assert_eq!(mix(vec![vec![7]], &[2]), [7], "ffmpeg has mixed it");
         assert_eq!(mix(Vec::new(), &[]), Vec::<i16>::new());
     }
 }

@@ -3,17 +3,25 @@
 //! Only files whose first bytes identify their format are decoded here. AAC is left to ffmpeg: the decoder here does
 //! not know its extensions for high frequencies, and without them the sound would come out at half its speed. MP4,
 //! Matroska and CAF are left to ffmpeg too: lists that are not read here define where their sound begins.
+//!
+//! The decoder here takes a header's number of samples, or an estimate of it, for the end, and the first parameters for
+//! those of the whole file. So it says where it can go no further, and counts the bytes that it has read: the caller
+//! leaves the rest to ffmpeg.
 
+use super::container::Extent;
 use super::decode::RATES;
+use super::layout::{SoundBytes, sound_bytes};
 use super::resample::Resampler;
+use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{ErrorKind, Read, Seek};
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_ALAC};
 use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
-use symphonia::core::formats::{FormatReader, TrackType};
+use symphonia::core::formats::{FormatReader, Track, TrackType};
 use symphonia::core::io::MediaSourceStream;
+use symphonia::core::packet::Packet;
 
 /// A file that is being decoded. The methods read the disk and block.
 pub struct Native {
@@ -21,15 +29,57 @@ pub struct Native {
     decoder: Box<dyn AudioDecoder>,
     track: u32,
     resampler: Resampler,
+    rate: u32,
     channels: usize,
     seconds: Option<f64>,
-    /// The number of consecutive packets that could not be read.
-    unreadable: u32,
-    ended: bool,
+    /// The samples of each channel that the packets hold, and those that are to come by the header; 50 ms may be missing.
+    samples: u64,
+    least: u64,
+    /// The bytes of the packets that were read, and those of sound that there are.
+    read: u64,
+    sound: Option<SoundBytes>,
+    trim: Trim,
+    state: State,
 }
 
-/// The most consecutive unreadable packets that are skipped.
-const MAX_UNREADABLE_PACKETS: u32 = 1_000;
+/// What comes next of a file.
+pub enum DecodedPiece {
+    /// 16 kHz samples, the same number for every channel and possibly none yet.
+    Sound(Vec<Vec<i16>>),
+    /// All sound was read.
+    End,
+    /// There may be more sound, which is not decoded here.
+    Beyond(Beyond),
+}
+
+/// Why a file is not decoded here to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    /// There is sound after the number of samples that a header declares.
+    DeclaredEnd,
+    /// The sample rate or the number of channels changes.
+    NewParameters,
+    /// Another stream begins.
+    NewStream,
+    /// What follows cannot be read.
+    Damage,
+    /// Bytes were passed over that may be sound.
+    Missed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Decoding,
+    /// What the filter still holds was returned.
+    Ending(Option<Beyond>),
+}
+
+/// The samples at the end of packets that are left out, because they lie after a declared end.
+struct Trim {
+    done: u64,
+    /// What an encoder adds to its last packets, and 50 ms.
+    most: u64,
+}
 
 impl Native {
     /// Opens a decoder for a file, from its beginning; `None` if the file must be left to ffmpeg.
@@ -38,6 +88,8 @@ impl Native {
         if !is_known(&file) {
             return None;
         }
+        let whole: Extent = 0..file.metadata().ok()?.len();
+        let sound = sound_bytes(&file, &whole).ok()?;
         file.rewind().ok()?;
         let stream = MediaSourceStream::new(Box::new(file), Default::default());
         let probe = symphonia::default::get_probe();
@@ -48,10 +100,27 @@ impl Native {
             return None;
         }
         let (rate, channels) = (params.sample_rate.filter(|rate| RATES.contains(rate))?, count(&params)?);
+        let least = track.num_frames.unwrap_or(0).saturating_sub(u64::from(rate) / 20);
         let seconds = track.num_frames.map(|frames| frames as f64 / f64::from(rate));
+        let trim = Trim::of(track, rate);
         let decoder = symphonia::default::get_codecs().make_audio_decoder(&params, &AudioDecoderOptions::default());
         let (track, resampler) = (track.id, Resampler::new(rate, channels).ok()?);
-        Some(Self { format, decoder: decoder.ok()?, track, resampler, channels, seconds, unreadable: 0, ended: false })
+        let (decoder, state) = (decoder.ok()?, State::Decoding);
+        Some(Self {
+            format,
+            decoder,
+            track,
+            resampler,
+            rate,
+            channels,
+            seconds,
+            samples: 0,
+            least,
+            read: 0,
+            sound,
+            trim,
+            state,
+        })
     }
 
     /// Returns the number of channels of the default audio track.
@@ -64,44 +133,82 @@ impl Native {
         self.seconds
     }
 
-    /// Returns the next 16 kHz samples, the same number for every channel and possibly none yet; `None` at the end.
-    ///
-    /// # Errors
-    /// Returns the decoder's message if the file is so damaged that decoding cannot go on. Unreadable packets are
-    /// skipped.
-    pub fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, String> {
-        if self.ended {
-            return Ok(None);
+    /// Returns what comes next.
+    pub fn next(&mut self) -> DecodedPiece {
+        match self.state {
+            State::Decoding => {}
+            State::Ending(None) => return DecodedPiece::End,
+            State::Ending(Some(beyond)) => return DecodedPiece::Beyond(beyond),
         }
-        let packet = match self.format.next_packet() {
-            Ok(Some(packet)) => {
-                self.unreadable = 0;
-                packet
-            }
-            Err(Error::DecodeError(_)) if self.unreadable < MAX_UNREADABLE_PACKETS => {
-                self.unreadable += 1;
-                return Ok(Some(vec![Vec::new(); self.channels]));
-            }
+        match self.format.next_packet() {
+            Ok(Some(packet)) if packet.track_id == self.track => self.decode(&packet),
+            Ok(Some(_)) => DecodedPiece::Sound(Vec::new()),
             // A file that breaks off gives the sound that it contains.
-            Ok(None) | Err(Error::IoError(_) | Error::ResetRequired) => {
-                self.ended = true;
-                return Ok(Some(self.resampler.finish()));
-            }
-            Err(error) => return Err(error.to_string()),
-        };
-        if packet.track_id != self.track {
-            return Ok(Some(vec![Vec::new(); self.channels]));
+            Ok(None) => self.end(),
+            Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => self.end(),
+            Err(Error::ResetRequired) => self.stop(Some(Beyond::NewStream)),
+            Err(_) => self.stop(Some(Beyond::Damage)),
         }
-        match self.decoder.decode(&packet) {
-            Ok(sound) if sound.num_planes() == self.channels => {
-                let mut samples: Vec<f32> = Vec::new();
+    }
+
+    fn decode(&mut self, packet: &Packet) -> DecodedPiece {
+        self.read += packet.data.len() as u64;
+        self.samples = self.samples.saturating_add(packet.dur.get());
+        if self.trim.passes(packet) {
+            return self.stop(Some(Beyond::DeclaredEnd));
+        }
+        let mut samples: Vec<f32> = Vec::new();
+        match self.decoder.decode(packet) {
+            Ok(sound) if sound.num_planes() == self.channels && sound.spec().rate() == self.rate => {
                 sound.copy_to_vec_interleaved(&mut samples);
-                Ok(Some(self.resampler.push(&samples)))
             }
-            Ok(_) => Err("the number of channels changes within the file".to_owned()),
-            Err(Error::DecodeError(_) | Error::IoError(_)) => Ok(Some(vec![Vec::new(); self.channels])),
-            Err(error) => Err(error.to_string()),
+            Ok(_) => return self.stop(Some(Beyond::NewParameters)),
+            // What follows keeps its time. The first packets of a cut stream need others that are missing.
+            Err(Error::DecodeError(_)) => samples.resize(self.silence_for(packet), 0.0),
+            Err(_) => return self.stop(Some(Beyond::Damage)),
         }
+        DecodedPiece::Sound(self.resampler.push(&samples))
+    }
+
+    fn silence_for(&self, packet: &Packet) -> usize {
+        let frames = packet.dur.get().min(u64::from(self.rate));
+        usize::try_from(frames).unwrap_or(0) * self.channels
+    }
+
+    fn end(&mut self) -> DecodedPiece {
+        // A file without any sound may have a form that is not known here.
+        let has_missed =
+            self.read == 0 || self.samples < self.least || self.sound.is_some_and(|sound| sound.missed(self.read) > 0);
+        self.stop(has_missed.then_some(Beyond::Missed))
+    }
+
+    fn stop(&mut self, why: Option<Beyond>) -> DecodedPiece {
+        self.state = State::Ending(why);
+        DecodedPiece::Sound(self.resampler.finish())
+    }
+}
+
+impl Trim {
+    fn of(track: &Track, rate: u32) -> Self {
+        Self { done: 0, most: u64::from(track.padding.unwrap_or(0)) + u64::from(rate) / 20 }
+    }
+
+    /// Whether more is left out, with this packet, than an encoder adds.
+    fn passes(&mut self, packet: &Packet) -> bool {
+        self.done += packet.trim_end.get();
+        self.done > self.most
+    }
+}
+
+impl fmt::Display for Beyond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DeclaredEnd => "it has more sound than its header declares",
+            Self::NewParameters => "its sample rate or its channels change",
+            Self::NewStream => "another stream begins within it",
+            Self::Damage => "a part of it cannot be read",
+            Self::Missed => "it has bytes between its sound",
+        })
     }
 }
 

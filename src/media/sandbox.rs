@@ -28,13 +28,16 @@ const MAX_ADDRESS_SPACE: u64 = 2 << 30;
 /// The processor time for probing a file.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
 
-/// Returns the processor time for decoding a whole recording of `seconds`: ten minutes plus its length, or plus a day
-/// if the length is unknown. A small computer decodes sound a hundred times faster than it lasts.
-pub(super) fn decode_cpu_limit(seconds: f64) -> Duration {
+/// Returns the processor time for decoding a whole recording of `size` bytes that declares `seconds`, or 0 if it declares
+/// none: ten minutes plus its length. A header may declare far too little, so that the length is at least that of speech at
+/// 8 kbit/s, up to a day. A small computer decodes sound a hundred times faster than it lasts.
+pub(super) fn decode_cpu_limit(seconds: f64, size: u64) -> Duration {
     const BASE: Duration = Duration::from_secs(600);
-    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const DAY: u64 = 24 * 3600;
+    const BYTES_A_SECOND: u64 = 1_000;
     let known = Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero());
-    BASE.saturating_add(known.unwrap_or(DAY))
+    let possible = Duration::from_secs((size / BYTES_A_SECOND).min(DAY));
+    BASE.saturating_add(known.unwrap_or(Duration::from_secs(DAY)).max(possible))
 }
 
 /// What a process does with a file.
@@ -131,9 +134,11 @@ mod tests {
 
     #[test]
     fn long_recordings_may_take_long() {
-        assert_eq!(decode_cpu_limit(3600.0), Duration::from_secs(4200));
+        assert_eq!(decode_cpu_limit(3600.0, 100), Duration::from_secs(4200));
+        assert_eq!(decode_cpu_limit(3.0, 3_600_000), Duration::from_secs(4200), "a header may declare too little");
+        assert_eq!(decode_cpu_limit(3.0, u64::MAX), Duration::from_secs(87_000));
         for unknown in [0.0, f64::NAN, -1.0, f64::INFINITY] {
-            assert_eq!(decode_cpu_limit(unknown), Duration::from_secs(87_000));
+            assert_eq!(decode_cpu_limit(unknown, 0), Duration::from_secs(87_000));
         }
     }
 }

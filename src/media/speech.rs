@@ -4,7 +4,7 @@
 use super::decode::{DecodeError, SAMPLE_RATE};
 use super::mixed_sound::{MixedSound, SoundPart};
 use super::speech_segments::{FRAME, PAD_FRAMES, Segment, Segmenter, level};
-use crate::review::TimeSpan;
+use crate::review::{TimeSpan, UnreadSound};
 use std::fs::File;
 
 /// Where sound has speech, in seconds from its start.
@@ -14,6 +14,8 @@ pub struct FoundSpeech {
     pub spans: Vec<TimeSpan>,
     /// The length of all of the sound.
     pub seconds: f64,
+    /// What could not be decoded.
+    pub unread: UnreadSound,
 }
 
 /// Decodes a part of an open file and finds its speech. Memory use does not grow with the length.
@@ -28,7 +30,7 @@ pub async fn find_speech(file: File, part: &SoundPart) -> Result<FoundSpeech, De
         // Decoding and searching an hour takes seconds: other tasks of this thread get their turn.
         tokio::task::yield_now().await;
     }
-    Ok(search.finish())
+    Ok(FoundSpeech { unread: sound.unread().clone(), ..search.finish() })
 }
 
 /// Finds speech in sound that arrives piece by piece.
@@ -51,7 +53,7 @@ impl SpeechSearch {
     pub fn finish(self) -> FoundSpeech {
         let Self { segmenter, samples, mut spans } = self;
         spans.extend(segmenter.finish().iter().flat_map(speech_in));
-        FoundSpeech { spans, seconds: seconds(samples) }
+        FoundSpeech { spans, seconds: seconds(samples), unread: UnreadSound::default() }
     }
 }
 

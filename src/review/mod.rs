@@ -14,6 +14,7 @@ mod spoken;
 mod tests;
 mod thresholds;
 mod unexpected_language;
+mod unread_sound;
 mod words_without_speech;
 
 pub use span::TimeSpan;
@@ -35,6 +36,17 @@ pub struct ReviewInput<'a> {
     pub length: Option<f64>,
     /// Where the audio has speech, in any order; `None` if it was not searched.
     pub speech: Option<&'a [TimeSpan]>,
+    /// What of the file could not be decoded.
+    pub unread: &'a UnreadSound,
+}
+
+/// Sound of a file that could not be decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnreadSound {
+    /// The bytes that may be sound and were passed over, or lie after the end; 0 if there are none.
+    pub bytes: u64,
+    /// The last error that the decoder read over; empty if there was none.
+    pub damage: String,
 }
 
 /// Runs the checks that are switched on. The warnings lie within the audio, and are in no order.
@@ -47,6 +59,7 @@ pub fn review(heard: &ReviewInput<'_>, thresholds: &Thresholds) -> Vec<ReviewWar
         end,
         limit,
         requested: heard.requested,
+        unread: heard.unread,
     };
     let one = |check: ReviewCheck| -> Vec<Finding> {
         match check {
@@ -58,6 +71,7 @@ pub fn review(heard: &ReviewInput<'_>, thresholds: &Thresholds) -> Vec<ReviewWar
             ReviewCheck::UnexpectedLanguage => unexpected_language::find(&material, thresholds),
             ReviewCheck::LowConfidence => low_confidence::find(&material, thresholds),
             ReviewCheck::EarlyEnd => early_end::find(&material, thresholds),
+            ReviewCheck::UnreadSound => unread_sound::find(&material),
         }
     };
     let warnings =
@@ -79,6 +93,7 @@ struct Material<'a> {
     /// What no time exceeds.
     limit: f64,
     requested: &'a [String],
+    unread: &'a UnreadSound,
 }
 
 /// What a check found.

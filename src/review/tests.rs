@@ -46,7 +46,13 @@ fn found_with(
     let requested: Vec<String> = requested.iter().map(|&code| code.to_owned()).collect();
     let speech: Option<Vec<TimeSpan>> =
         speech.map(|spans| spans.iter().map(|(start, end)| TimeSpan::new(*start, *end)).collect());
-    let heard = ReviewInput { transcript, requested: &requested, length: Some(60.0), speech: speech.as_deref() };
+    let heard = ReviewInput {
+        transcript,
+        requested: &requested,
+        length: Some(60.0),
+        speech: speech.as_deref(),
+        unread: &UnreadSound::default(),
+    };
     review(&heard, thresholds).iter().map(ToString::to_string).collect()
 }
 
@@ -235,7 +241,10 @@ fn warnings(
     speech: Option<&[TimeSpan]>,
 ) -> Vec<ReviewWarning> {
     let transcript = transcript(utterances);
-    review(&ReviewInput { transcript: &transcript, requested, length, speech }, &Thresholds::default())
+    review(
+        &ReviewInput { transcript: &transcript, requested, length, speech, unread: &UnreadSound::default() },
+        &Thresholds::default(),
+    )
 }
 
 /// Utterances of whole tenths of a second within ten minutes, as services send them.
@@ -299,7 +308,7 @@ proptest! {
         let of = |utterances: Vec<Utterance>| {
             let checks = [ReviewCheck::SpeechWithoutWords, ReviewCheck::EarlyEnd].into_iter().collect();
             let transcript = transcript(utterances);
-            let heard = ReviewInput { transcript: &transcript, requested: &[], length: Some(700.0), speech: Some(&speech) };
+            let heard = ReviewInput { transcript: &transcript, requested: &[], length: Some(700.0), speech: Some(&speech), unread: &UnreadSound::default() };
             review(&heard, &Thresholds { checks, ..Thresholds::default() })
         };
         let backwards = utterances.iter().rev().cloned().collect();

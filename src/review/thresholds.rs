@@ -80,6 +80,8 @@ impl Thresholds {
             of(ReviewCheck::SpeechWithoutWords, self.speech_without_words),
             of(ReviewCheck::WordsWithoutSpeech, self.words_without_speech),
             of(ReviewCheck::EarlyEnd, self.early_end),
+            // A file with sound that cannot be decoded declares less than it has.
+            of(ReviewCheck::UnreadSound, Duration::ZERO),
         ];
         all.into_iter().flatten().min().unwrap_or(Duration::MAX)
     }

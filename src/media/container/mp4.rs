@@ -25,7 +25,12 @@ pub struct Boxes<'f, R: ?Sized> {
 impl<'f, R: ReadAt + ?Sized> Boxes<'f, R> {
     /// Returns the boxes in this part.
     pub fn within(file: &'f R, within: Extent) -> Self {
-        Self { file, within, left: super::MOST }
+        Self::at_most(super::MOST, file, within)
+    }
+
+    /// Returns at most so many boxes of this part.
+    pub fn at_most(most: usize, file: &'f R, within: Extent) -> Self {
+        Self { file, within, left: most }
     }
 
     /// Whether the whole part consisted of boxes and all of them were returned.

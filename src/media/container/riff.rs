@@ -14,6 +14,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Whether the id is one that a program would write: bytes of sound rarely look so.
+    pub fn is_named(&self) -> bool {
+        self.id.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ')
+    }
+
     /// Returns where the content ends, without its padding.
     pub fn end(&self) -> Option<u64> {
         self.size.map(|size| self.content.saturating_add(size))

@@ -1,7 +1,7 @@
 //! How long the sound of a recording is once it is decoded: what a header says can be wrong.
 
-use crate::media::decode::{DecodeError, INACTIVITY, SAMPLE_RATE, check_regular};
-use crate::media::ffmpeg::Ffmpeg;
+use crate::media::decode::{DecodeError, SAMPLE_RATE};
+use crate::media::mixed_sound::{MixedSound, SoundPart};
 use std::fs::File;
 
 /// Returns the seconds of sound in a track of an open file, by decoding all of it with ffmpeg. `track` is its number among
@@ -11,11 +11,11 @@ use std::fs::File;
 /// # Errors
 /// Fails as [`crate::media::decode::probe`] does, and if ffmpeg cannot read the file to its end.
 pub async fn decoded_seconds(file: File, track: Option<u32>, declared: f64) -> Result<f64, DecodeError> {
-    check_regular(&file.metadata()?)?;
-    let mut ffmpeg = Ffmpeg::start_mixed(file, track, &[], declared).await?;
+    let part = SoundPart { track, only: Vec::new(), seconds: declared };
+    let mut sound = MixedSound::open(file, &part).await?;
     let mut samples = 0;
-    while let Some(planes) = ffmpeg.next(1, INACTIVITY).await? {
-        samples += planes.first().map_or(0, Vec::len);
+    while let Some(piece) = sound.next().await? {
+        samples += piece.len();
     }
     Ok(samples as f64 / f64::from(SAMPLE_RATE))
 }

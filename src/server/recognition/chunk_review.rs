@@ -6,7 +6,7 @@ use super::utterances::{self, ChannelSpeech};
 use crate::domain::review::ReviewCheck;
 use crate::media::decode::SAMPLE_RATE;
 use crate::media::speech::SpeechSearch;
-use crate::review::{ReviewInput, Thresholds, review};
+use crate::review::{ReviewInput, Thresholds, UnreadSound, review};
 use std::collections::BTreeMap;
 
 /// A passage that was probably not recognised as it was said.
@@ -35,7 +35,13 @@ pub(super) fn doubts(chunk: &RecognisedChunk, samples: &[i16], begin: f64, chann
     let length = samples.len() as f64 / f64::from(SAMPLE_RATE);
     // Words whose times are estimated cover all speech, however little of it was recognised.
     let speech = (!chunk.has_estimated_times || chunk.words.is_empty()).then_some(&speech[..]);
-    let heard = ReviewInput { transcript: &transcript, requested: &[], length: Some(length), speech };
+    let heard = ReviewInput {
+        transcript: &transcript,
+        requested: &[],
+        length: Some(length),
+        speech,
+        unread: &UnreadSound::default(),
+    };
     let checks = [ReviewCheck::SpeechWithoutWords, ReviewCheck::RepeatedPhrase].into_iter().collect();
     let found = review(&heard, &Thresholds { checks, ..Thresholds::default() });
     let seconds = |millis: u64| begin + millis as f64 / 1e3;

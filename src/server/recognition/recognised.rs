@@ -130,13 +130,13 @@ impl Recognised {
         let voices = compared.voices(&transcript);
         RecognisedSpeech {
             transcript,
-            channels: 0,
             unknown,
             doubts,
             has_estimated_times,
             is_written,
             speakers_took,
             voices,
+            ..RecognisedSpeech::default()
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::domain::transcript::Transcript;
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
 use crate::media::speech_segments::{CutRule, Segmenter};
+use crate::review::UnreadSound;
 use crate::server::diarization::speakers::SpeakerHints;
 use crate::voice::speaker_voices::SpeakerVoice;
 
@@ -104,6 +105,10 @@ pub struct RecognisedSpeech {
     pub transcript: Transcript,
     /// The number of distinct channels, at least 1.
     pub channels: u32,
+    /// The length of the decoded sound in seconds.
+    pub seconds: f64,
+    /// What could not be decoded.
+    pub unread: UnreadSound,
     /// The vocabulary's words that the recogniser could not learn.
     pub unknown: Vec<String>,
     /// Passages that were probably not recognised as they were said, in no order.
@@ -147,34 +152,49 @@ pub async fn transcribe(
     };
     let recognising = recognise::recognise_all(receiver, recogniser, options.clone(), dropped.clone());
     let (cut, recognised) = tokio::join!(cutting, recognising);
-    let channels = match (cut, recognised.as_ref().err()) {
+    let decoded = match (cut, recognised.as_ref().err()) {
         (Err(error), None | Some(TranscribeError::Recogniser(RecogniserError::Cancelled))) => return Err(error),
         (cut, _) => cut.unwrap_or_default(),
     };
     // If the recogniser failed, nothing received the segments: its error says more.
-    Ok(RecognisedSpeech { channels: u32::try_from(channels).unwrap_or(u32::MAX), ..recognised? })
+    let DecodedAudio { channels, samples, unread } = decoded;
+    let seconds = samples as f64 / f64::from(SAMPLE_RATE);
+    Ok(RecognisedSpeech { channels: u32::try_from(channels).unwrap_or(u32::MAX), seconds, unread, ..recognised? })
 }
 
 /// How many segments are decoded ahead of the recogniser, each at most 1 MB, or 2 MB for each minute of a chunk.
 const WAITING_SEGMENTS: usize = 2;
 
-/// Decodes the file and sends its segments. Returns the number of distinct channels.
+/// What of a file was decoded.
+#[derive(Default)]
+struct DecodedAudio {
+    /// The number of distinct channels.
+    channels: usize,
+    /// Of each channel.
+    samples: u64,
+    unread: UnreadSound,
+}
+
+/// Decodes the file and sends its segments.
 async fn cut(
     mut decoder: Decoder,
     options: &TranscribeOptions,
     rule: CutRule,
     sender: mpsc::Sender<SegmentWork>,
-) -> Result<usize, TranscribeError> {
+) -> Result<DecodedAudio, TranscribeError> {
     let count = decoder.channels();
     let mut channels =
         if options.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::with_overlap(rule))).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
-    let mut left = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
+    let most = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
+    let mut samples = 0;
     while let Some(planes) = decoder.next().await? {
-        let length = planes.first().map_or(0, Vec::len) as u64;
-        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(options.longest))?;
+        samples += planes.first().map_or(0, Vec::len) as u64;
+        if samples > most {
+            return Err(TranscribeError::TooLong(options.longest));
+        }
         // Hours of silence are decoded without a wait: this lets other tasks run in between.
         tokio::task::yield_now().await;
         options.turn.wait().await;
@@ -189,11 +209,11 @@ async fn cut(
             }
         }
     }
-    let distinct = segmenters.len();
+    let channels = segmenters.len();
     for (channel, segmenter) in segmenters {
         if let Some(segment) = segmenter.finish() {
             send(SegmentWork::Recognise(channel, segment)).await?;
         }
     }
-    Ok(distinct)
+    Ok(DecodedAudio { channels, samples, unread: decoder.unread().clone() })
 }

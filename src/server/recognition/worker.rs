@@ -6,6 +6,7 @@ use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::domain::token::LOCAL_MARK;
 use crate::media::decode::DecodeError;
+use crate::review::UnreadSound;
 use crate::server::known_speakers::identify::identify;
 use crate::server::known_speakers::voice_store::VoiceStore;
 use crate::server::language_model::client::LanguageModel;
@@ -155,7 +156,9 @@ impl Worker {
         speech: RecognisedSpeech,
     ) -> Outcome {
         let voices = self.voices.clone().filter(|_| may_name_speakers(&params));
-        let (shapes, audio_duration) = (self.shapes, head.file.audio_duration.unwrap_or(0.0));
+        // A header may declare less than there is, or more.
+        let (shapes, audio_duration) = (self.shapes, speech.seconds);
+        warn_of_unread(taken, &speech.unread);
         let facts = ResultFacts { audio_duration, created: head.created, without_effect, shapes };
         let clock = Arc::clone(&self.clock);
         let make = move || Arc::new(WrittenResult::from_speech(params, speech, facts, &*clock));
@@ -226,6 +229,13 @@ impl Worker {
             Outcome::Failed(failure) => TranscriptionEnd { at: self.store.end_time(&taken), failure: Some(failure) },
         };
         write_end(&self.store, &*self.clock, taken, ended).await;
+    }
+}
+
+fn warn_of_unread(taken: &TakenTranscription, unread: &UnreadSound) {
+    if unread.bytes > 0 {
+        let UnreadSound { bytes, damage } = unread;
+        tracing::warn!(id = %taken.id, bytes, %damage, "a part of a recording may be sound and cannot be decoded; its transcript is without it");
     }
 }
 

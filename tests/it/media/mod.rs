@@ -4,3 +4,4 @@ mod confinement;
 mod duration;
 mod extract_audio;
 mod track_selection;
+mod whole_recording;

@@ -175,6 +175,22 @@ fn the_list_of_suspect_jobs_shrinks_as_a_person_acknowledges_them() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+/// A cut of two films by `cat`, of which the second one has lost its first bytes: no decoder reads it.
+#[test]
+fn bytes_that_may_be_sound_and_are_not_decoded_make_a_result_suspect() {
+    let stub = Stub::start(by_name);
+    let bed = Config::of(&stub).section(TEMPLATE).inbox("template = \"en\"").bed();
+    fs::write(bed.path("good.wav"), recording()).unwrap();
+    let path = bed.path("inbox/good.m4a");
+    ffmpeg(["-i", bed.path("good.wav").to_str().unwrap()], &path);
+    fs::write(&path, [fs::read(&path).unwrap(), vec![0x93; 20_000]].concat()).unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+    let job = bed.jobs()["good.m4a"].clone();
+    assert_eq!(names(&job), ["unread_sound"], "{job}");
+    let shown = bed.run(["show", &job["id"].to_string()]).stdout;
+    assert!(shown.contains("unread_sound: 20000 bytes of the file may be sound and cannot be decoded"), "{shown}");
+}
+
 #[test]
 fn settings_of_a_source_switch_checks_off() {
     let stub = Stub::start(by_name);

@@ -15,7 +15,7 @@ use crate::output::time_offset::{sent_part, shift_to_recording};
 use crate::pipeline::stages::hear_recording::{hear, sent_channels};
 use crate::pipeline::stages::write::WriteContext;
 use crate::pipeline::stages::write::render::request_of;
-use crate::review::{ReviewInput, ReviewRules, TimeSpan, review};
+use crate::review::{ReviewInput, ReviewRules, TimeSpan, UnreadSound, review};
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -62,11 +62,13 @@ pub(super) async fn review_result(
         let spans = found.as_ref().ok().map(|found| later(found, begin));
         // What was decoded is known better than what a service or a header says.
         let end = found.as_ref().map_or(length, |found| found.seconds) + begin;
+        let none = UnreadSound::default();
         let heard = ReviewInput {
             transcript: speech.transcript(),
             requested: &requested,
             length: Some(end).filter(|end| *end > begin),
             speech: spans.as_deref(),
+            unread: found.as_ref().map_or(&none, |found| &found.unread),
         };
         Some(Review::of(review(&heard, &rules.thresholds), found.err()))
     };
