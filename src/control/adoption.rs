@@ -166,6 +166,14 @@ pub fn may_fit(record: &AdoptableRecord, jobs: &[AdoptableJob], criteria: &BTree
     jobs.iter().any(|job| fits(job, record, &criteria))
 }
 
+/// Adds to the recordings what their copies say: a recording may have been bought under the name of any of them. A copy
+/// whose purchase does not wait here adds nothing.
+pub fn add_copies(jobs: &mut Vec<AdoptableJob>, copies: Vec<AdoptableJob>) {
+    let waiting: BTreeSet<PurchaseKey> = jobs.iter().filter_map(|job| job.purchase_key.clone()).collect();
+    jobs.extend(copies.into_iter().filter(|copy| copy.purchase_key.as_ref().is_some_and(|key| waiting.contains(key))));
+    *jobs = merge_purchases(std::mem::take(jobs));
+}
+
 /// Makes one of the jobs that make one purchase.
 fn merge_purchases(jobs: Vec<AdoptableJob>) -> Vec<AdoptableJob> {
     let mut merged: Vec<AdoptableJob> = Vec::with_capacity(jobs.len());
@@ -322,6 +330,22 @@ mod tests {
         let copy = |id, name| AdoptableJob { purchase_key: Some(key.clone()), ..job(id, name, 60_000) };
         let jobs = [copy(1, "a.wav"), copy(2, "copy of a.wav")];
         assert_eq!(paired(&jobs, &[record("t", "copy of a.wav", 60_000)], &[Name]), [(1, "t".to_owned())]);
+    }
+
+    #[test]
+    fn the_names_of_copies_that_wait_for_the_purchase_count() {
+        let key = |content: &[u8]| {
+            let (service, content, params) = (ServiceName::new("s"), Hash::of(content), Hash::of(b"p"));
+            Some(PurchaseKey { service, content, params, part: None })
+        };
+        let keyed = |id, name, content: &[u8]| AdoptableJob { purchase_key: key(content), ..job(id, name, 60_000) };
+        let mut jobs = vec![keyed(2, "z.wav", b"c")];
+        let elsewhere = AdoptableJob { modified: Timestamp(5), ..keyed(1, "m.wav", b"c") };
+        add_copies(&mut jobs, vec![elsewhere, keyed(3, "of another.wav", b"d")]);
+        assert_eq!(jobs.len(), 1, "a copy makes no purchase of its own");
+        assert_eq!(jobs[0].modified, Timestamp(5));
+        let records = [record("t", "m.wav", 60_000), record("u", "of another.wav", 60_000)];
+        assert_eq!(paired(&jobs, &records, &[Duration, Name, Date]), [(2, "t".to_owned())]);
     }
 
     fn made_up() -> impl Strategy<Value = (Vec<AdoptableJob>, Vec<AdoptableRecord>)> {

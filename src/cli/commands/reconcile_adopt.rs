@@ -10,8 +10,8 @@ use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::client::contract::{Client, ListKind};
 use crate::config::model::{Config, Source};
 use crate::control::adoption::{
-    AdoptableJob, AdoptableRecord, AdoptionCriterion, AdoptionPair, AmbiguousMatch, Pairing, may_adopt, may_fit, pair,
-    transcriptions_of,
+    AdoptableJob, AdoptableRecord, AdoptionCriterion, AdoptionPair, AmbiguousMatch, Pairing, add_copies, may_adopt,
+    may_fit, pair, transcriptions_of,
 };
 use crate::control::comparison::ComparedJob;
 use crate::control::transport::protocol::{AdoptQuery, ControlAnswer, ControlRequest, Selection};
@@ -133,7 +133,7 @@ async fn waiting_recordings(
 ) -> Result<WaitingRecordings, CommandError> {
     let routing = config.routing();
     let mut waiting = WaitingRecordings::default();
-    let mut jobs: Vec<Job> = Vec::new();
+    let (mut jobs, mut copies): (Vec<Job>, Vec<AdoptableJob>) = Default::default();
     let mut selection = Selection::default();
     loop {
         let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
@@ -147,6 +147,9 @@ async fn waiting_recordings(
             waiting.unexamined += u64::from(matches!(job.stage.kind(), StageKind::Found | StageKind::Settled));
             if may_adopt(&job) {
                 jobs.push(job);
+            } else if matches!(job.stage, Stage::Following { .. }) {
+                let source = config.sources.iter().find(|source| source.name == job.key.source);
+                copies.push(adoptable(source, service, &job, None));
             }
         }
         selection.after = page.next;
@@ -170,6 +173,7 @@ async fn waiting_recordings(
         }
     });
     waiting.jobs = futures_util::stream::iter(described).buffered(MAX_MEASURED_AT_ONCE).collect().await;
+    add_copies(&mut waiting.jobs, copies);
     Ok(waiting)
 }
 

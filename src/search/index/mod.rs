@@ -18,6 +18,7 @@ pub use rebuild::RebuildState;
 
 use super::schema::{IndexFields, tokenizers};
 use crate::domain::names::{Hash, JobId};
+use crate::shortage::Shortage;
 use changes::LEAST_MEMORY;
 use mark::CommitPayload;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tantivy::collector::Count;
+use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
 use tantivy::query::TermQuery;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Executor, Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError};
@@ -221,7 +223,11 @@ impl SearchIndex {
             TantivyError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 IndexError::Damaged(error.to_string())
             }
-            TantivyError::IoError(error) => self.failed(error),
+            TantivyError::IoError(error)
+            | TantivyError::OpenReadError(OpenReadError::IoError { io_error: error, .. })
+            | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError { io_error: error, .. }) => {
+                self.failed(error)
+            }
             TantivyError::LockFailure(..) | TantivyError::OpenWriteError(_) | TantivyError::ErrorInThread(_) => {
                 IndexError::Io { dir: self.dir.clone(), words: error.to_string() }
             }
@@ -230,7 +236,8 @@ impl SearchIndex {
     }
 
     fn failed(&self, error: &io::Error) -> IndexError {
-        IndexError::Io { dir: self.dir.clone(), words: error.to_string() }
+        let words = Shortage::of(error).map_or_else(|| error.to_string(), |shortage| shortage.to_string());
+        IndexError::Io { dir: self.dir.clone(), words }
     }
 
     fn lock_opened(&self) -> MutexGuard<'_, Option<Arc<OpenedIndex>>> {

@@ -1,6 +1,6 @@
 //! The index finds what a reader of the transcripts would find.
 
-use super::{IndexMark, PageOrder, SearchIndex};
+use super::{IndexError, IndexMark, PageOrder, SearchIndex};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::speaker_names::SpeakerNames;
 use crate::domain::transcript::{Transcript, Utterance, Word};
@@ -9,6 +9,8 @@ use crate::search::query::{ParsedQuery, PassageFilter};
 use crate::search::schema::JobText;
 use crate::search::words::words;
 use proptest::prelude::*;
+use tantivy::TantivyError;
+use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
 
 const FIRST: PageOrder = PageOrder { offset: 0, limit: 1_000, newest: false };
 
@@ -19,6 +21,24 @@ fn opened(folder: &tempfile::TempDir) -> SearchIndex {
 fn job(number: u64) -> JobText {
     let at = Timestamp(i64::try_from(number).unwrap() * 1_000);
     JobText { job: JobId(number), source: SourceName::new("s"), at, version: Hash::of(&number.to_le_bytes()) }
+}
+
+#[test]
+fn without_file_descriptors_an_index_is_not_damaged() {
+    let index = SearchIndex::new("/srv/search".into(), 0);
+    let io_error = || std::sync::Arc::new(std::io::Error::from_raw_os_error(24));
+    let at = |name: &str| std::path::PathBuf::from(name);
+    let of_file = OpenReadError::IoError { io_error: io_error(), filepath: at("meta.json") };
+    let of_folder = OpenDirectoryError::IoError { io_error: io_error(), directory_path: at("search") };
+    for error in [TantivyError::OpenReadError(of_file), TantivyError::OpenDirectoryError(of_folder)] {
+        let words = index.index_error(&error).to_string();
+        assert!(
+            words.starts_with("the search index in /srv/search cannot be used: scribed has no file descriptors left"),
+            "{words}"
+        );
+    }
+    let gone = TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(at("meta.json")));
+    assert!(matches!(index.index_error(&gone), IndexError::Damaged(_)));
 }
 
 /// Turns of speakers who alternate, with a word a second.

@@ -156,6 +156,24 @@ fn what_a_person_takes_from_the_list_is_written_and_nothing_is_bought() {
 }
 
 #[test]
+fn what_was_bought_under_the_name_of_a_copy_is_found() {
+    let stub = Stub::start(bare);
+    let bed = config(&stub).bed();
+    lost(&stub, &bed, &["m.wav"]);
+    let bought = bed.path("inbox/m.wav");
+    // Any of them may be the one that would buy; the others wait for it.
+    ["a.wav", "l.wav", "n.wav", "z.wav"]
+        .iter()
+        .for_each(|copy| fs::copy(&bought, bed.path("inbox").join(copy)).map(drop).unwrap());
+    bed.once(1);
+    let jobs = bed.jobs();
+    assert!(jobs.values().any(|job| job["stage"] == "following"), "{jobs:?}");
+    let taken = adopt(&bed, &["--adopt-by", "duration,name,date", "--yes", "--trust"]);
+    assert_eq!(taken.code, 0, "{taken:?}");
+    assert_eq!((bed.once(0)["done"].clone(), creates(&stub)), (json!(5), 1));
+}
+
+#[test]
 fn what_is_ambiguous_stays_and_one_call_takes_the_rest_and_lets_purchases_continue() {
     let stub = Stub::start(bare);
     let bed = config(&stub).bed();
