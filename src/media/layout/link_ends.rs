@@ -64,7 +64,7 @@ pub fn declared_end<R: ReadAt + ?Sized>(file: &R, at: u64, size: u64) -> io::Res
         Some(Kind::Aiff) => {
             read::<8, _>(&own, 0)?.and_then(|head| riff::known_size(be32(&head, 4))).map(|size| 8 + size)
         }
-        Some(Kind::Caf) => caf_end(&own)?,
+        Some(Kind::Caf) => caf_end(&own, size.saturating_sub(at))?,
         Some(Kind::Matroska) => match matroska::segment(&own)? {
             MatroskaSegment::Found { content, size: Some(size) } if size > 0 => Some(content.saturating_add(size)),
             _ => None,
@@ -126,8 +126,8 @@ fn rf64_end<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<u64>> {
         .map(|size| size.saturating_add(8)))
 }
 
-/// Visits the chunks, each of which has an ASCII name and a length of eight bytes.
-fn caf_end<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<u64>> {
+/// Visits the chunks of a file of so many bytes, each of which has an ASCII name and a length of eight bytes.
+fn caf_end<R: ReadAt + ?Sized>(file: &R, whole: u64) -> io::Result<Option<u64>> {
     let mut at = 8_u64;
     for _ in 0..MOST_BLOCKS {
         let Some(head) = read::<12, R>(file, at)? else { break };
@@ -139,10 +139,18 @@ fn caf_end<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<u64>> {
         if size > i64::MAX as u64 {
             return Ok(None);
         }
-        at = at.saturating_add(12).saturating_add(size);
+        let end = at.saturating_add(12).saturating_add(size);
+        // Text reads like a chunk: only the sound is so long that a copy breaks off within it.
+        if end > whole && &head[..4] != b"data" {
+            break;
+        }
+        at = end;
     }
     Ok(Some(at))
 }
+
+/// The boxes that may be so large that a copy breaks off within them.
+const LARGE_BOXES: [[u8; 4]; 5] = [*b"mdat", *b"moov", *b"moof", *b"free", *b"uuid"];
 
 /// Visits the boxes up to another file type, or to the first bytes that are no box.
 fn boxes_end<R: ReadAt + ?Sized>(file: &R, at: u64, size: u64) -> io::Result<Option<u64>> {
@@ -154,6 +162,10 @@ fn boxes_end<R: ReadAt + ?Sized>(file: &R, at: u64, size: u64) -> io::Result<Opt
         }
         is_first = false;
         let Some(end) = found.end else { return Ok(None) };
+        // Text reads like a box: only one of these is cut off.
+        if end > size && !LARGE_BOXES.contains(&found.kind) {
+            return Ok(Some(start));
+        }
         start = end;
     }
     Ok(Some(start))
