@@ -6,6 +6,7 @@ use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
 use super::ffmpeg::{answer, file_command, spawn_error, timed};
 use super::ffmpeg_log::last_line;
 use super::sandbox::{self, FfmpegUse};
+use super::sound_reader::read_layout;
 use crate::domain::language_codes::LanguageCode;
 use crate::domain::sent_audio::Codec;
 use crate::domain::split::{CutWindow, PartRange};
@@ -103,6 +104,8 @@ pub fn rule_out_by_header(head: &[u8]) -> Option<&'static str> {
 
 const SOUND_ONLY: &str = "the file contains only compressed audio";
 
+const JOINED: &str = "the file consists of several recordings";
+
 /// When a sound track is sent in place of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExtractionNeed {
@@ -122,6 +125,10 @@ pub async fn probe_tracks(
     pick: Option<&TrackSelection>,
     need: ExtractionNeed,
 ) -> Result<SoundTracks, DecodeError> {
+    // ffmpeg would take the sound of the first recording alone.
+    if pick.is_none() && need == ExtractionNeed::IfSmaller && read_layout(&file).await?.links.len() > 1 {
+        return Ok(SoundTracks::Nothing(JOINED));
+    }
     let second_reader = reopened(&file)?;
     let json = ask(file, &["-show_entries", STREAMS]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(unreadable_answer)?;

@@ -151,7 +151,8 @@ async fn received(
     piece.ok_or_else(|| DecodeError::Damaged { words: "the decoder broke off; this is a fault in scribed".to_owned() })
 }
 
-async fn read_layout(file: &File) -> Result<FileLayout, DecodeError> {
+/// Reads of which recordings a file consists.
+pub(super) async fn read_layout(file: &File) -> Result<FileLayout, DecodeError> {
     let file = file.try_clone()?;
     Ok(blocking::blocking(move || layout(&file, file.metadata()?.len())).await?)
 }

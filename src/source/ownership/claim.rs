@@ -8,6 +8,7 @@ use crate::domain::path::RelPath;
 use crate::domain::time_span::time_span;
 use crate::durable_file::Durability;
 use crate::permission_errors::describe_error;
+use crate::shortage::Shortage;
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::marker;
 use crate::source::mount::marker::{FolderIdentity, UnknownFolder};
@@ -201,6 +202,8 @@ impl Claim {
                     format!("scribed does nothing for it until this user may read and write the file {MARKER} in it"),
                 ));
             }
+            // It says nothing about the folder, which is looked at again.
+            Err(error) if Shortage::of(&error).is_some() => return Err(UnknownFolder::Away(error.to_string())),
             Err(error) => {
                 self.warn_unguarded(&describe_error(&error, &self.folder.join(MARKER)));
                 return Ok(Some(ClaimResult::Open));
@@ -451,6 +454,7 @@ impl Claim {
                 let wait = if inner.kept.pending { settles.max(self.lag()) } else { settles };
                 inner.closed_until = (!wait.is_zero()).then(|| at.uptime.after(wait));
             }
+            Err(error) if Shortage::of(&error).is_some() => return Err(UnknownFolder::Away(error.to_string())),
             Err(error) => {
                 inner.accepted = Some(key);
                 self.warn_unguarded_once(inner, &unwritable(&error, &self.folder.join(MARKER)));

@@ -301,6 +301,22 @@ fn what_gains_nothing_is_sent_as_it_is_and_says_why() {
     }
 }
 
+/// ffmpeg takes the sound of the first of two joined films only.
+#[test]
+fn joined_films_are_sent_whole() {
+    let scene = Scene::new("", "audio");
+    for ending in ["mp4", "mkv"] {
+        let film = fs::read(scene.film(&format!("one.{ending}"), &[])).unwrap();
+        fs::write(scene.bed.path("inbox").join(format!("two.{ending}")), [&film[..], &film].concat()).unwrap();
+    }
+    scene.pass(0);
+    for ending in ["mp4", "mkv"] {
+        let (one, two) = (scene.job(&format!("one.{ending}")), scene.job(&format!("two.{ending}")));
+        assert_eq!((&one["sent"]["what"], &two["sent"]["what"]), (&"audio".into(), &"original".into()), "{two}");
+        assert_eq!(two["sent"]["why"], "the file consists of several recordings");
+    }
+}
+
 #[test]
 fn a_film_without_sound_is_skipped_by_name() {
     let scene = Scene::new("", "audio");
