@@ -6,11 +6,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::ffmpeg::{FfmpegInput, Mix, answer, command, file_command, spawn_error, timed};
+use super::ffmpeg::{FfmpegInput, answer, command, file_command, spawn_error, timed};
 use super::ffmpeg_log::last_line;
+use super::mix::Mix;
 use super::native::Native;
 use super::sandbox::{self, FfmpegUse};
-use super::sound_reader::{First, SoundReader};
+use super::sound_reader::{First, SoundReader, open_in_time};
 use crate::blocking;
 use crate::domain::stage::AudioAmount;
 use crate::review::UnreadSound;
@@ -114,7 +115,7 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
         // Without ffprobe, the native decoder may still read the file.
         Err(error) => {
             let path = path.to_owned();
-            let native = open_native(move || Native::of(File::open(&path).ok()?)).await;
+            let native = open_in_time(move || Native::of(File::open(&path).ok()?)).await;
             media_of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
         }
     }
@@ -131,7 +132,7 @@ pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     match sandbox::spawn(file_command("ffprobe", file, &[]).args(PROBE_ARGS), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {
-            let native = open_native(move || Native::of(spare)).await;
+            let native = open_in_time(move || Native::of(spare)).await;
             media_of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
         }
     }
@@ -222,14 +223,6 @@ impl Decoder {
         self.sound.unread()
     }
 }
-
-/// Opens the native decoder. A file for which this takes too long is left to ffmpeg, which can be ended.
-async fn open_native(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
-    tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(open)).await.ok()?.ok().flatten()
-}
-
-/// How long opening the native decoder may take.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Checks the file before ffmpeg opens it: a FIFO would block for ever, and a directory gives no useful error.
 pub(super) fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {

@@ -3,6 +3,7 @@
 use super::container::Extent;
 use super::decode::{DecodeError, SAMPLE_RATE};
 use super::ffmpeg_log::read_report;
+use super::mix::Mix;
 use super::sandbox::{self, FfmpegUse};
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,15 +24,6 @@ pub(super) struct FfmpegInput {
     pub mix: Mix,
     /// The length that the file declares, in seconds: the limit of processor time depends on it.
     pub seconds: f64,
-}
-
-/// What becomes of the channels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mix {
-    /// Each stays for itself.
-    Separate(u32),
-    /// Those of these numbers, from 1, are mixed to one; empty: all.
-    One(Vec<u32>),
 }
 
 /// A recording of a file. By default, all of the file is one.
@@ -99,22 +91,6 @@ impl FfmpegInput {
         command.args(["-v", "level+verbose", "-nostats", "-ac", &self.mix.channels().to_string()]);
         command.args(["-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
         command
-    }
-}
-
-impl Mix {
-    pub(super) fn channels(&self) -> usize {
-        match self {
-            Self::Separate(channels) => *channels as usize,
-            Self::One(_) => 1,
-        }
-    }
-
-    fn filter(&self) -> Option<String> {
-        let Self::One(only) = self else { return None };
-        let share = 1.0 / only.len() as f64;
-        let parts: Vec<String> = only.iter().map(|one| format!("{share}*c{}", one.saturating_sub(1))).collect();
-        (!only.is_empty()).then(|| format!("pan=mono|c0={}", parts.join("+")))
     }
 }
 

@@ -8,6 +8,7 @@ mod ffmpeg;
 mod ffmpeg_log;
 mod layout;
 pub(crate) mod length;
+mod mix;
 pub(crate) mod mixed_sound;
 mod native;
 mod resample;

@@ -2,8 +2,9 @@
 //! as that goes, and with ffmpeg for the rest. What was not read is counted.
 
 use super::decode::{DecodeError, SAMPLE_RATE};
-use super::ffmpeg::{Ffmpeg, FfmpegInput, FfmpegReport, Link, Mix};
+use super::ffmpeg::{Ffmpeg, FfmpegInput, FfmpegReport, Link};
 use super::layout::{FileLayout, SoundBytes, layout, sound_bytes};
+use super::mix::Mix;
 use super::native::{Beyond, DecodedPiece, Native};
 use crate::blocking;
 use crate::review::UnreadSound;
@@ -70,8 +71,7 @@ impl SoundReader {
         Ok(Self { input, running, waiting, given: 0, unread, inactivity })
     }
 
-    /// Returns the next samples, the same number for each channel, usually at most two seconds; `None` at the end. Of sound
-    /// that is to be mixed, this process returns every channel, and ffmpeg one.
+    /// Returns the next samples, the same number for each channel of the mix, usually at most two seconds; `None` at the end.
     ///
     /// # Errors
     /// Returns [`DecodeError::TimedOut`] or [`DecodeError::Damaged`] if a decoder hung or gave up.
@@ -79,7 +79,7 @@ impl SoundReader {
         loop {
             let planes = match &mut self.running {
                 Running::Native(pieces) => match received(pieces, self.inactivity).await? {
-                    DecodedPiece::Sound(planes) => Some(planes),
+                    DecodedPiece::Sound(planes) => Some(self.input.mix.apply(planes)),
                     DecodedPiece::End => return Ok(None),
                     DecodedPiece::Beyond(why) => {
                         self.leave_to_ffmpeg(why).await?;
@@ -176,6 +176,11 @@ async fn run_ffmpeg(input: &FfmpegInput, link: Link) -> Result<Running, DecodeEr
     Ok(Running::Ffmpeg(Box::new(input.start(&link, 0).await?), link))
 }
 
+/// Opens the native decoder; `None` too if that takes too long.
+pub(super) async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
+    tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(open)).await.ok()?.ok().flatten()
+}
+
 /// Decodes in this process; `None` if the file is left to ffmpeg.
 async fn open_native(input: &FfmpegInput, is_plain: bool) -> Option<Running> {
     // A file that is decoded here has one track.
@@ -183,8 +188,7 @@ async fn open_native(input: &FfmpegInput, is_plain: bool) -> Option<Running> {
         return None;
     }
     let file = input.file.try_clone().ok()?;
-    let opened = tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(move || Native::of(file))).await;
-    let native = opened.ok()?.ok().flatten()?;
+    let native = open_in_time(move || Native::of(file)).await?;
     // If it finds another number of channels than ffprobe, it may decode them wrongly.
     let is_as_expected = |channels: u32| native.channels() == channels as usize;
     match input.mix {

@@ -134,6 +134,7 @@ async fn waiting_recordings(
     let routing = config.routing();
     let mut waiting = WaitingRecordings::default();
     let (mut jobs, mut copies): (Vec<Job>, Vec<AdoptableJob>) = Default::default();
+    let source_of = |job: &Job| config.sources.iter().find(|source| source.name == job.key.source);
     let mut selection = Selection::default();
     loop {
         let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
@@ -148,8 +149,7 @@ async fn waiting_recordings(
             if may_adopt(&job) {
                 jobs.push(job);
             } else if matches!(job.stage, Stage::Following { .. }) {
-                let source = config.sources.iter().find(|source| source.name == job.key.source);
-                copies.push(adoptable(source, service, &job, None));
+                copies.push(adoptable(source_of(&job), service, &job, None));
             }
         }
         selection.after = page.next;
@@ -162,8 +162,7 @@ async fn waiting_recordings(
     let lengths = Arc::new(LengthCache::new(&config.state));
     let is_measured = criteria.contains(&AdoptionCriterion::Duration);
     let described = jobs.into_iter().map(|job| {
-        let (lengths, source) =
-            (Arc::clone(&lengths), config.sources.iter().find(|source| source.name == job.key.source));
+        let (lengths, source) = (Arc::clone(&lengths), source_of(&job));
         async move {
             let measured = match source.filter(|_| is_measured && known_length(&job).is_none()) {
                 Some(source) => measure(&lengths, source, &job).await,

@@ -5,6 +5,7 @@
 //! The files may be damaged or hostile: every parser reads a bounded number of bytes, always ends, and never accepts a
 //! length for which there is no room.
 
+pub(super) mod id3;
 pub(super) mod matroska;
 pub(super) mod mp4;
 pub(super) mod riff;

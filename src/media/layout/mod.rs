@@ -38,20 +38,27 @@ pub fn layout<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<FileLayout>
     let mut links = Vec::new();
     let mut at = 0;
     loop {
-        let end = link_ends::declared_end(file, at, size)?.map_or(size, |end| end.min(size));
+        let declared = link_ends::declared_end(file, at, size)?;
+        let end = declared.map_or(size, |end| end.min(size));
         let next = if links.len() + 1 < MOST_LINKS { link_ends::next_start(file, at, end, size)? } else { None };
         links.push(at..next.unwrap_or(end));
         match next {
             Some(next) => at = next,
-            None => return with_tail(file, links, at..end, size),
+            None => return with_tail(file, links, declared, size),
         }
     }
 }
 
-/// Judges what follows the last recording.
-fn with_tail<R: ReadAt + ?Sized>(file: &R, mut links: Vec<Extent>, last: Extent, size: u64) -> io::Result<FileLayout> {
+/// Judges what follows the last recording, whose end is declared or not.
+fn with_tail<R: ReadAt + ?Sized>(
+    file: &R,
+    mut links: Vec<Extent>,
+    declared: Option<u64>,
+    size: u64,
+) -> io::Result<FileLayout> {
+    let last = links.last().cloned().unwrap_or(0..size);
     let is_accounted_for = tail::is_tags_or_padding(file, last.end, size)?;
-    let is_open = !is_accounted_for || link_ends::declared_end(file, last.start, size)?.is_none();
+    let is_open = !is_accounted_for || declared.is_none();
     let outgrew_header = is_open && link_ends::is_wave(file, last.start)?;
     if let Some(last) = links.last_mut().filter(|_| outgrew_header) {
         last.end = size;

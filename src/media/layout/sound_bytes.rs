@@ -1,7 +1,7 @@
 //! How many bytes of a recording hold its sound, where nothing but tags stands beside it: then a decoder that read far
 //! fewer of them has missed something.
 
-use super::tail::id3v2;
+use crate::media::container::id3::id3v2;
 use crate::media::container::{Extent, ReadAt, be32, le32, read};
 use std::io;
 

@@ -1,5 +1,6 @@
 //! What follows the end that a recording declares, if it is not another recording.
 
+use crate::media::container::id3::id3v2;
 use crate::media::container::riff::Chunks;
 use crate::media::container::{ReadAt, le32, read};
 use std::io;
@@ -35,15 +36,6 @@ pub fn after_tags<R: ReadAt + ?Sized>(file: &R, at: u64, size: u64) -> io::Resul
         at = at.saturating_add(length).min(size);
     }
     Ok(at)
-}
-
-/// Returns the length of an ID3v2 tag at an offset, 0 without one; each byte of its size has seven bits.
-pub fn id3v2<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<u64> {
-    let tag = read::<10, R>(file, at)?.filter(|tag| tag.starts_with(b"ID3"));
-    Ok(tag.map_or(0, |tag| {
-        let size = tag[6..].iter().fold(0_u64, |size, byte| size << 7 | u64::from(byte & 0x7F));
-        10 + size + if tag[5] & 0x10 != 0 { 10 } else { 0 }
-    }))
 }
 
 /// Looks at samples of the bytes: sound has no long run of zeros at each of a thousand places.

@@ -2,6 +2,7 @@
 //! first block, MP3 by the frame count that encoders write into its first frame.
 
 use super::audio;
+use crate::media::container::id3::id3v2;
 use crate::media::container::{ReadAt, be16, be32, le16, le32, read};
 use crate::media::decode::Media;
 use std::io;
@@ -48,9 +49,7 @@ fn last_page<R: ReadAt + ?Sized>(file: &R, size: u64, serial: u32) -> io::Result
 /// Reads MPEG Layer III whose first frame has the number of frames. Without that number, only reading the whole file
 /// would give the length.
 pub(super) fn mp3<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
-    let Some(tag) = read::<10, R>(file, 0)? else { return Ok(None) };
-    let at = if tag.starts_with(b"ID3") { after_tag(&tag) } else { 0 };
-    let Some(frame) = read::<64, R>(file, at)? else { return Ok(None) };
+    let Some(frame) = read::<64, R>(file, id3v2(file, 0)?)? else { return Ok(None) };
     let Some(Frame { rate, channels, samples, side_info }) = Frame::of(&frame) else { return Ok(None) };
     let count = match frame.get(4 + side_info..) {
         Some([b'X', b'i', b'n', b'g', flags @ ..] | [b'I', b'n', b'f', b'o', flags @ ..])
@@ -62,12 +61,6 @@ pub(super) fn mp3<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
         _ => 0,
     };
     Ok(if count == 0 { None } else { audio(u64::from(count) * samples, rate, channels) })
-}
-
-/// Returns where an ID3v2 tag ends; each byte of its length has seven bits.
-fn after_tag(tag: &[u8; 10]) -> u64 {
-    let length = tag[6..].iter().fold(0_u64, |length, byte| length << 7 | u64::from(byte & 0x7F));
-    10 + length + if tag[5] & 0x10 != 0 { 10 } else { 0 }
 }
 
 struct Frame {

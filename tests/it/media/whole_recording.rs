@@ -108,6 +108,17 @@ impl Scene {
         }
     }
 
+    /// Joins recordings byte after byte, and has both decoders read as much as there is in all of them.
+    async fn expect_whole(&mut self, case: &str, ending: &str, parts: &[&Path]) {
+        let mut whole = 0.0;
+        for part in parts {
+            whole += length(part).await;
+        }
+        let bytes: Vec<Vec<u8>> = parts.iter().map(|part| fs::read(part).unwrap()).collect();
+        let joined = self.file(&format!("joined.{ending}"), &bytes.concat());
+        self.expect(case, &joined, whole, parts.len() as f64 * JOIN).await;
+    }
+
     fn end(self) {
         assert!(self.problems.is_empty(), "{}", self.problems.join("\n"));
     }
@@ -121,12 +132,9 @@ async fn joined_recordings_are_read_to_the_end_of_the_last_one() {
     let mut scene = Scene::new();
     for (ending, coding) in MADE {
         let first = scene.record(&format!("first.{ending}"), "3", &STEREO, coding);
+        scene.expect("plain", &first, length(&first).await, 0.05).await;
         let second = scene.record(&format!("second.{ending}"), "2", &STEREO, coding);
-        let (one, two) = (length(&first).await, length(&second).await);
-        scene.expect("plain", &first, one, 0.05).await;
-        let [first, second] = [first, second].map(|path| fs::read(path).unwrap());
-        let joined = scene.file(&format!("joined.{ending}"), &[&first[..], &second, &first].concat());
-        scene.expect("joined", &joined, 2.0 * one + two, 3.0 * JOIN).await;
+        scene.expect_whole("joined", ending, &[&first, &second, &first]).await;
     }
     scene.end();
 }
@@ -137,10 +145,7 @@ async fn a_join_with_another_rate_and_other_channels_is_no_end() {
     for (ending, coding) in MADE {
         let first = scene.record(&format!("stereo.{ending}"), "2", &STEREO, coding);
         let second = scene.record(&format!("mono.{ending}"), "3", &MONO, coding);
-        let whole = length(&first).await + length(&second).await;
-        let [first, second] = [first, second].map(|path| fs::read(path).unwrap());
-        let joined = scene.file(&format!("mixed.{ending}"), &[&first[..], &second].concat());
-        scene.expect("joined with other parameters", &joined, whole, 2.0 * JOIN).await;
+        scene.expect_whole("joined with other parameters", ending, &[&first, &second]).await;
     }
     scene.end();
 }
