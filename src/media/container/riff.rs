@@ -14,9 +14,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Whether the id is one that a program would write: bytes of sound rarely look so.
+    /// Whether the id is one that a program would write within a file: bytes of sound rarely look so, and a list of chunks
+    /// begins a file of its own.
     pub fn is_named(&self) -> bool {
-        self.id.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ')
+        const FILES: [[u8; 4]; 3] = [*b"RIFF", *b"RF64", *b"FORM"];
+        self.id.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') && !FILES.contains(&self.id)
     }
 
     /// Returns where the content ends, without its padding.

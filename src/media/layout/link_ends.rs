@@ -78,14 +78,16 @@ pub fn declared_end<R: ReadAt + ?Sized>(file: &R, at: u64, size: u64) -> io::Res
     Ok(end.map(|end| at.saturating_add(end)))
 }
 
-/// Returns where the recording after the one at `at`, whose end is `end`, begins; `None` if none of that format follows but
-/// for tags. A byte may pad the end to an even number.
+/// Returns where the recording after the one at `at`, whose end is `end`, begins; `None` if none follows but for tags. It may
+/// have another format. A byte may pad the end to an even number.
 pub fn next_start<R: ReadAt + ?Sized>(file: &R, at: u64, end: u64, size: u64) -> io::Result<Option<u64>> {
-    let Some(own) = kind(file, at)? else { return Ok(None) };
+    if kind(file, at)?.is_none() {
+        return Ok(None);
+    }
     let after_tags = tail::after_tags(file, end, size)?;
     for start in [end, end.saturating_add(1), after_tags] {
         // Without progress there is no next one.
-        if start > at && start < size && kind(file, start)? == Some(own) {
+        if start > at && start < size && kind(file, start)?.is_some() {
             return Ok(Some(start));
         }
     }
@@ -102,9 +104,9 @@ fn wave_end<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<u64>> 
             // Sound of unknown length goes on to the end of the file.
             None if chunk.id == *b"data" => return Ok(None),
             // Not every writer pads sound to an even length.
-            Some(after) if chunk.id == *b"data" && is_wave(file, after)? => return Ok(Some(after)),
+            Some(after) if chunk.id == *b"data" && kind(file, after)?.is_some() => return Ok(Some(after)),
             Some(after) if chunk.id == *b"data" => end = Some(after),
-            Some(after) if end.is_some() && is_after_sound(&chunk, after, size) => end = Some(after),
+            Some(after) if end.is_some() && is_after_sound(file, &chunk, size)? => end = Some(after),
             _ if end.is_some() => break,
             _ => {}
         }
@@ -112,9 +114,10 @@ fn wave_end<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<u64>> 
     Ok(end)
 }
 
-/// Whether a chunk after the sound belongs to the file.
-fn is_after_sound(chunk: &Chunk, after: u64, size: u64) -> bool {
-    chunk.is_named() && chunk.id != *b"RIFF" && after <= size
+/// Whether a chunk after the sound belongs to the same recording of a file of `size` bytes, and begins no other one.
+fn is_after_sound<R: ReadAt + ?Sized>(file: &R, chunk: &Chunk, size: u64) -> io::Result<bool> {
+    let is_own = chunk.is_named() && chunk.end().is_none_or(|end| end <= size);
+    Ok(is_own && kind(file, chunk.content.saturating_sub(8))?.is_none())
 }
 
 /// The length is in the chunk `ds64`, which comes first.
@@ -135,13 +138,14 @@ fn caf_end<R: ReadAt + ?Sized>(file: &R, whole: u64) -> io::Result<Option<u64>> 
         if &head[..4] == b"caff" || !head[..4].iter().all(u8::is_ascii_graphic) {
             break;
         }
+        let is_sound = &head[..4] == b"data";
         // A length of -1 is that of sound up to the end of the file.
-        if size > i64::MAX as u64 {
+        if is_sound && size > i64::MAX as u64 {
             return Ok(None);
         }
         let end = at.saturating_add(12).saturating_add(size);
-        // Text reads like a chunk: only the sound is so long that a copy breaks off within it.
-        if end > whole && &head[..4] != b"data" {
+        // Text and other headers read like a chunk: only the sound is so long that a copy breaks off within it.
+        if end > whole && !is_sound {
             break;
         }
         at = end;

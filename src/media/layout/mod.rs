@@ -29,7 +29,7 @@ impl FileLayout {
     }
 }
 
-/// The most recordings of one file that are told apart. What follows belongs to the last one.
+/// The most recordings of one file that are read: each takes a start of ffmpeg. Those that follow count as unread.
 const MOST_LINKS: usize = 1_000;
 
 /// Finds the recordings of a file of `size` bytes. This takes a few small reads for most formats, and one for each block or
@@ -40,10 +40,11 @@ pub fn layout<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<FileLayout>
     loop {
         let declared = link_ends::declared_end(file, at, size)?;
         let end = declared.map_or(size, |end| end.min(size));
-        let next = if links.len() + 1 < MOST_LINKS { link_ends::next_start(file, at, end, size)? } else { None };
+        let next = link_ends::next_start(file, at, end, size)?;
         links.push(at..next.unwrap_or(end));
         match next {
-            Some(next) => at = next,
+            Some(next) if links.len() < MOST_LINKS => at = next,
+            Some(next) => return Ok(FileLayout { links, outgrew_header: false, unread: size - next }),
             None => return with_tail(file, links, declared, size),
         }
     }
@@ -182,7 +183,25 @@ mod tests {
         );
     }
 
+    #[test]
+    fn recordings_beyond_the_most_are_unread() {
+        let read = layout_of(&wave(100).repeat(MOST_LINKS + 3));
+        assert_eq!((read.links.len(), read.unread), (MOST_LINKS, 3 * 144));
+        assert_eq!(layout_of(&wave(100).repeat(MOST_LINKS)).unread, 0);
+    }
+
     proptest! {
+        #[test]
+        fn recordings_of_different_formats_are_told_apart(first in 0..MAKERS.len(), second in 0..MAKERS.len()) {
+            // FLAC does not say where it ends.
+            prop_assume!(MAKERS[first].0 != "flac");
+            let (one, two) = (MAKERS[first].1(300), MAKERS[second].1(400));
+            let read = layout_of(&[&one[..], &two].concat());
+            let border = one.len() as u64;
+            prop_assert_eq!(read.links, [0..border, border..border + two.len() as u64]);
+            prop_assert_eq!(read.unread, 0);
+        }
+
         #[test]
         fn joined_recordings_are_told_apart(sizes in proptest::collection::vec(50_usize..900, 1..6), kind in 0..MAKERS.len()) {
             let parts: Vec<Vec<u8>> = sizes.iter().map(|size| MAKERS[kind].1(*size)).collect();

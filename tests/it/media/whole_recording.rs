@@ -151,6 +151,16 @@ async fn a_join_with_another_rate_and_other_channels_is_no_end() {
 }
 
 #[tokio::test]
+async fn recordings_of_different_formats_are_read_one_after_the_other() {
+    let mut scene = Scene::new();
+    let parts =
+        [("wav", &[][..]), ("m4a", &["-c:a", "aac"]), ("aiff", &[]), ("mka", &["-c:a", "libopus"]), ("flac", &[])];
+    let made = parts.map(|(ending, coding)| scene.record(&format!("part.{ending}"), "2", &MONO, coding));
+    scene.expect_whole("different formats", "bin", &made.each_ref().map(PathBuf::as_path)).await;
+    scene.end();
+}
+
+#[tokio::test]
 async fn a_cut_or_padded_recording_gives_all_that_is_there() {
     let mut scene = Scene::new();
     for (ending, coding) in MADE {
